@@ -19,6 +19,7 @@ from mqlake.storage.protocol import Directory
 from mqlake.store.delivery.timer_messages import TIMER_TOPIC
 from mqlake.store.owned_store import OwnedStore
 from tests.crash.expectation import BATCHES, require
+from tests.crash.light_oracle import check_light
 from tests.crash.log_walk import (
     Log,
     LogRecord,
@@ -55,6 +56,7 @@ def check_store(store: OwnedStore, disk: Directory, history: History) -> Log:
     check_delays(store, log)
     check_timers(disk, log)
     check_reads(store, log)
+    check_light(store, log)
     return log
 
 

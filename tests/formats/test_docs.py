@@ -39,6 +39,7 @@ WITHOUT_HEX = {
     "archive_manifest.md",
     "epoch_file.md",
     "incarnations.md",
+    "light_queue_file.md",
     "replication.md",
     "message_batch.md",
     "message_json.md",

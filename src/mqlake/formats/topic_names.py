@@ -29,3 +29,6 @@ OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
 DISCARDED_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
 WAITING = frozenset((SCHEDULE_TOPIC, TIMER_TOPIC, HALF_TOPIC, OP_TOPIC))
 """Topics in which messages wait for their delivery: only the store itself puts messages there."""
+
+LIGHT_PREFIX = "%LMQ%"
+"""Begins the names of light queues (upstream: `MixAll.LMQ_PREFIX`)."""

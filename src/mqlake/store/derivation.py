@@ -93,6 +93,8 @@ class Derivation:
         count = self._dispatcher.run(limit)
         found.queues.files.sync()
         found.index.sync()
+        if found.light is not None:
+            found.light.pending_sync().complete()
         found.checkpoint.write(reached(self._dispatcher.done, found.queues, found.index))
         return count
 
@@ -113,6 +115,8 @@ class Derivation:
         with self._held:
             self._found.queues.files.close()
             self._found.index.close()
+            if self._found.light is not None:
+                self._found.light.close()
 
     def __enter__(self) -> Self:
         return self

@@ -56,6 +56,7 @@ class OwnedStore:
         clock: the clock of everything in the store.
         recovered: what recovery found and repaired.
         log, queues, index: the files that are written.
+        light: the light queues, None without `enableLmq`.
         offsets: the next offset of each queue.
         dispatcher: derives queues and index from the log.
         config: topics, groups, offsets.
@@ -101,6 +102,7 @@ class OwnedStore:
             on_restart=self._restarted,
         )
         self.log, self.queues, self.index = files.log, files.queues, files.index
+        self.light = files.light
         self.offsets, self.dispatcher = files.offsets, files.dispatcher
         self.fork_guard = guard = ForkGuard(directory.describe(), self._enter_child)
         self.retention = Retention(
@@ -108,6 +110,7 @@ class OwnedStore:
             log=self.log,
             queues=self.queues,
             index=self.index,
+            light=self.light,
             checkpoint=found.checkpoint,
             settings=settings,
             clock=clock,
@@ -317,4 +320,6 @@ class OwnedStore:
     def _close_files(self) -> None:
         self.queues.files.close()
         self.index.close()
+        if self.light is not None:
+            self.light.close()
         self.log.close()

@@ -94,6 +94,10 @@ class StoreSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     max_index_num: Restart[Annotated[int, Within(2, 100_000_000)]] = DEFAULT_MAX_ENTRIES
     """The number of entries for which an index file has room, including the unused entry 0. A file
     has at most 2147483647 bytes."""
+    enable_lmq: Restart[bool] = False
+    """Whether light queues are derived, which [lite topics](lite-topics.md) need. Switched off,
+    those that exist are removed: they are derived again once it is switched on.
+    """
     message_index_enable: Restart[bool] = True
     """Whether the index for queries by key is written."""
     index_dialect: Restart[Dialect] = Dialect.V5_5

@@ -12,11 +12,10 @@ import shutil
 from collections.abc import Collection
 from pathlib import Path
 
+from mqlake.formats.topic_names import LIGHT_PREFIX
 from mqlake.jobs.queues.runs import QueueName
 from mqlake.jobs.source import StoreSource
 from mqlake.store.queues.queue_files import QueueFiles, queue_ids, topic_names
-
-LIGHT_PREFIX = "%LMQ%"  # Upstream: MixAll.LMQ_PREFIX
 
 
 def carry_over(source: StoreSource, new: Path, rebuilt: Collection[QueueName]) -> int:

@@ -16,9 +16,9 @@ from mqlake.formats.consume_queue import DEFAULT_DELAY_LEVELS
 from mqlake.formats.damage import Damage
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.record import FAULT_REASONS, Fault
+from mqlake.formats.topic_names import LIGHT_PREFIX
 from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.engine import Engine
-from mqlake.jobs.queues.carry_over import LIGHT_PREFIX
 from mqlake.jobs.queues.deletions import Deletions
 from mqlake.jobs.queues.intervals import Interval, Intervals
 from mqlake.jobs.queues.runs import QueueName, queues_of

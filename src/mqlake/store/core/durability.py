@@ -48,6 +48,7 @@ class Durability:
         fork_guard: ForkGuard,
     ) -> None:
         self._log, self._queues, self._index = files.log, files.queues, files.index
+        self._light = files.light
         self._dispatcher, self._incarnations = files.dispatcher, files.incarnations
         self._checkpoint = files.checkpoint
         self._settings, self._clock = settings, clock
@@ -108,6 +109,8 @@ class Durability:
             self._queues.files.pending_sync(),
             self._index.pending_sync(),
         ]
+        if self._light is not None:
+            parts.append(self._light.pending_sync())
         ended, upto = self._incarnations.write(), self._reached()
         turn = self._checkpoint.next_turn()
         return PendingCheckpoint(parts, ended, self._checkpoint, upto, turn, note)
@@ -181,6 +184,8 @@ class Durability:
             self._log.files.check_linked(self._log.segments)
             self._queues.files.check_linked()
             self._index.check_linked()
+            if self._light is not None:
+                self._light.check_linked()
         except SyncError as error:
             self._health.fail(error)
 

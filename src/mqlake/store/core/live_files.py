@@ -10,6 +10,7 @@ from mqlake.formats.dialect import Dialect
 from mqlake.store.dispatch.dispatcher import Arrived, Dispatcher
 from mqlake.store.incarnations.table import OwnedIncarnations
 from mqlake.store.index.owned_index import OwnedIndex
+from mqlake.store.light.light_queues import LightQueues
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.queues.owned_queues import OwnedQueues
 from mqlake.store.queues.queue_offsets import QueueOffsets
@@ -24,6 +25,7 @@ class LiveFiles:
     Attributes:
         offsets: the next offset of each queue.
         dialect: the RocketMQ version whose index rules apply.
+        light: the light queues, None if the store derives none.
     """
 
     log: OwnedCommitLog
@@ -34,6 +36,7 @@ class LiveFiles:
     incarnations: OwnedIncarnations
     dispatcher: Dispatcher
     dialect: Dialect
+    light: LightQueues | None
 
     @classmethod
     def of(
@@ -66,4 +69,5 @@ class LiveFiles:
             incarnations=found.incarnations,
             dispatcher=dispatcher,
             dialect=found.report.dialect,
+            light=found.light,
         )

@@ -42,6 +42,7 @@ class TopicRemoval:
         forget: Callable[[], object],
     ) -> None:
         self._log, self._queues, self._offsets = files.log, files.queues, files.offsets
+        self._light = files.light
         self._dispatcher, self._settings, self._config = files.dispatcher, settings, config
         self._durability, self._health, self._forget = durability, health, forget
 
@@ -65,6 +66,8 @@ class TopicRemoval:
         if ended or waiting or before is not None or self._has_waiting_messages():
             end = (self._log.end, self._log.end) if before is None else (before,)
             self._config.incarnations.end_topic(topic, *end)
+        if self._light is not None:
+            self._light.end(topic)
         if ended:
             self._dispatcher.forget_queues()
             self._forget()
@@ -128,6 +131,8 @@ class TopicRemoval:
         try:
             for _ in self._queues.burial(topic):
                 yield None
+            if self._light is not None:
+                self._light.bury()
         except SyncError as error:
             self._health.fail(error)
             raise
@@ -148,7 +153,11 @@ class TopicRemoval:
     def _bury(self) -> None:
         """Remove files of dead queues, after the table of incarnations says that they are dead."""
         incarnations = self._config.incarnations
-        if not self._queues.has_dead or not incarnations.is_kept(incarnations.changes):
+        if not incarnations.is_kept(incarnations.changes):
+            return
+        if self._light is not None:
+            self._light.bury()
+        if not self._queues.has_dead:
             return
         until = perf_counter() + _BURIAL_TURN
         for _ in self._queues.burial():

@@ -25,6 +25,7 @@ from mqlake.store.dispatch.arriving_starts import ArrivingRun, ArrivingStarts
 from mqlake.store.dispatch.batch_units import batch_units
 from mqlake.store.incarnations.table import Incarnations
 from mqlake.store.index.owned_index import OwnedIndex
+from mqlake.store.light.light_queues import LightQueues
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.log.segments import CommitLog
 from mqlake.store.log.steps import LogSteps
@@ -128,6 +129,7 @@ class Dispatcher:
             else None
         )
         self._all_queues, self._index = queues, index if index.is_used else None
+        self._light: LightQueues | None = None
         self._log = log
         self._kernel = load()
         # The queues by their numbers in the table of the batches.
@@ -146,6 +148,10 @@ class Dispatcher:
     def set_restarts_expected(self, *, are_expected: bool) -> None:
         """Expect, or no longer expect, that topics were deleted and created again elsewhere."""
         self.expects_restarts = are_expected
+
+    def derive_light_queues(self, light: LightQueues) -> None:
+        """Derive light queues from the same records from now on."""
+        self._light = light
 
     def forget_queues(self) -> None:
         """Look up queues again: the kind of some has changed, or their topic was deleted."""
@@ -230,6 +236,9 @@ class Dispatcher:
                     batches,
                 )
             self.last_queued = Last(*found.last_queued)
+        if self._light is not None:
+            records = digester.records[: found.rows]
+            self._light.take(Batch(log.array, log.base, records, digester.keys[:0], self._table))
         if self._index is not None:
             if keys := found.keys:
                 self._index.insert(
@@ -258,6 +267,8 @@ class Dispatcher:
         if batch.table is not self._table:
             self._table, self._queues = batch.table, {}
         self._queue(batch)
+        if self._light is not None:
+            self._light.take(batch)
         if self._index is not None:
             self._insert(self._index, batch, index_from, index_skip)
         last = batch.records[-1]

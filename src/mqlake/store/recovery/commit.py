@@ -18,6 +18,7 @@ from mqlake.store.config.config_files import DIRECTORY
 from mqlake.store.dispatch.dispatcher import Dispatched, Dispatcher, Last
 from mqlake.store.incarnations.table import OwnedIncarnations
 from mqlake.store.index.owned_index import OwnedIndex
+from mqlake.store.light.light_queues import LightQueues
 from mqlake.store.log import cut_off
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.log.segments import CommitLog
@@ -32,6 +33,7 @@ from mqlake.store.recovery.find import StoreContents
 from mqlake.store.recovery.log_walk import Progress
 from mqlake.store.recovery.plan import RecoveryPlan
 from mqlake.store.recovery.queue_bytes import FoundQueue
+from mqlake.store.recovery.recovery_light import recover_light
 from mqlake.store.report import CutOffReport
 from mqlake.store.settings import StoreSettings
 
@@ -48,10 +50,12 @@ class Committed:
         batch_topics: the topics with batch consume queues.
         crosses_gaps: whether the log continues after a missing file.
         incarnations: which records of deleted topics are dead.
+        light: the light queues, None if the store derives none.
     """
 
     queues: OwnedQueues
     index: OwnedIndex
+    light: LightQueues | None
     dispatched: Dispatched
     offsets: QueueOffsets
     checkpoint: CheckpointFile
@@ -123,6 +127,7 @@ class Commit:
         queues.begin_at(self._log.min_offset)
         queues.files.sync()
         index.sync()
+        light = self._recover_light()
         # This comes last: it refers to everything that was written above.
         self._checkpoint.certify(plan.checksummed)
         self._checkpoint.write(reached(self._dispatcher.done, queues, index))
@@ -132,6 +137,7 @@ class Commit:
         return Committed(
             queues=queues,
             index=index,
+            light=light,
             dispatched=self._dispatcher.done,
             offsets=offsets,
             checkpoint=self._checkpoint,
@@ -139,6 +145,18 @@ class Commit:
             batch_topics=self._found.batch_topics,
             crosses_gaps=self._found.crosses_gaps,
             incarnations=self._incarnations,
+        )
+
+    def _recover_light(self) -> LightQueues | None:
+        point = None if self._plan.distrusts_queues else self._found.point
+        return recover_light(
+            directory=self._directory,
+            settings=self._settings,
+            log=self._log,
+            incarnations=self._incarnations,
+            position=-1 if point is None else point.position,
+            end=self._plan.end,
+            across_gaps=self._found.crosses_gaps,
         )
 
     def _make_dispatcher(self) -> Dispatcher:

@@ -146,14 +146,29 @@ class LogWalk:
             stretch, _ = self._walk(start, end)
             if (stop := stretch.end) > start:
                 stretches.append(stretch)
-            segment = self._log.segment_at(stop)
-            if segment is not None:
-                start = search(self._log, segment, stop + 1, min(segment.end, end))
-            else:
-                # A file is missing, or shorter than it was: the log continues with the next one.
-                bases = (each.base for each in self._log.segments if each.base > stop)
-                start = next(bases, end)
+            start = self._after_fault(stop, end)
         return Walked(tuple(stretches), end, fault, self._firsts, self._restarted)
+
+    def _after_fault(self, stop: int, end: int) -> int:
+        segment = self._log.segment_at(stop)
+        if segment is not None:
+            return search(self._log, segment, stop + 1, min(segment.end, end))
+        # A file is missing, or shorter than it was: the log continues with the next one.
+        return next((each.base for each in self._log.segments if each.base > stop), end)
+
+    def batches_across_faults(self, start: int, end: int) -> Iterator[Batch]:
+        """Yield the good records of a part of the log, past damage and missing files, too.
+
+        Raises:
+            StoreError: the log cannot be read.
+        """
+        while start < end:
+            stop = start
+            for step in self._read(start, end):
+                if step.batch is not None:
+                    yield step.batch
+                stop = step.end
+            start = self._after_fault(stop, end)
 
     def batches(self, start: int, limit: int) -> Iterator[Batch]:
         """Yield the good records of a part of the log; each batch may overwrite the one before.

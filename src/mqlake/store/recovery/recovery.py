@@ -83,7 +83,7 @@ class Derived(Committed):
             message_delay_level: the setting of that name.
             arrived, on_restart: see `Dispatcher`.
         """
-        return Dispatcher(
+        dispatcher = Dispatcher(
             log,
             self.queues,
             self.index,
@@ -95,6 +95,9 @@ class Derived(Committed):
             arrived=arrived,
             on_restart=on_restart,
         )
+        if self.light is not None:
+            dispatcher.derive_light_queues(self.light)
+        return dispatcher
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,13 @@ from typing import NamedTuple
 
 from mqlake.errors import DiskError, StoreError
 from mqlake.formats.consume_queue import BLANK_ENTRY, QueueEntry
+from mqlake.formats.topic_names import LIGHT_PREFIX
 from mqlake.store.incarnations.restarts import Position
 from mqlake.store.incarnations.table import Incarnations
 from mqlake.store.log.scan import Queue, head_of
 from mqlake.store.log.segments import CommitLog
 from mqlake.store.queues.queue_kind import BATCH, QueueKind
 from mqlake.store.recovery.queue_bytes import FoundQueue, QueueBytes
-
-LIGHT_PREFIX = "%LMQ%"  # Upstream: MixAll.LMQ_PREFIX; its entries point to records of other topics
 
 _CHUNK = 64
 _UNWRITTEN = QueueEntry(0, 0, 0)

@@ -57,7 +57,7 @@ class Retention:
         warnings: the warnings of the last check of the disk, one line each.
 
     Args:
-        queues, index: trimmed after the log.
+        queues, index, light: trimmed after the log.
         checkpoint: what a start after a crash would read is kept.
         zone: the time zone of `deleteWhen`; by default, this machine's.
     """
@@ -69,13 +69,17 @@ class Retention:
         log: OwnedCommitLog,
         queues: Trimmed,
         index: Trimmed | None,
+        light: Trimmed | None = None,
         checkpoint: Checkpointed,
         settings: Current[StoreSettings],
         clock: Clock,
         zone: tzinfo | None = None,
     ) -> None:
         self._directory, self._log, self._checkpoint = directory, log, checkpoint
-        self._queues, self._derived = queues, [queues, index] if index else [queues]
+        self._queues, self._derived = (
+            queues,
+            [each for each in (queues, index, light) if each is not None],
+        )
         self._settings, self._clock, self._zone = settings, clock, zone
         self._waiting = 0
         self._is_asked = self._was_asked = False

@@ -1,0 +1,1 @@
+"""Formats of light queues, which mqlake derives from the log."""

@@ -1,0 +1,1 @@
+"""Light queues: derived from properties of records, many queues in one file."""
