@@ -12,9 +12,7 @@ from typing import Any
 
 import pyarrow.dataset as datasets
 
-from mqlake.query.store.access.index_path import topics_of
 from mqlake.query.store.columns import COLUMNS
-from mqlake.query.store.place import open_store
 from mqlake.table import pruning
 from mqlake.table.log_rows import LogRows
 
@@ -61,11 +59,9 @@ class LogDataset(datasets.Dataset):
         return datasets.Scanner.from_batches(reader, columns=columns, filter=filter)
 
     def _pushed(self, expression: Any) -> Any:
-        topics: set[str] = set()
-        for location in self._table.locations:
-            with open_store(location) as store:
-                topics |= topics_of(store)
-        return pruning.pushed(expression, pruning.columns_in(expression), topics)
+        columns = pruning.columns_in(expression)
+        topics = self._table.topics() if "topic" in columns else set[str]()
+        return pruning.pushed(expression, columns, topics)
 
     # The methods of `pyarrow.dataset.Dataset` below need a dataset of C++, which this one lacks.
 

@@ -11,13 +11,16 @@ from typing import Any, Self
 import msgspec
 import pyarrow as pa
 
+from mqlake.errors import FormatError
 from mqlake.query.reading.conditions import Selection
-from mqlake.query.reading.directory import Location
+from mqlake.query.store.access.index_path import topics_of
 from mqlake.query.store.arrow_columns import arrow_schema
 from mqlake.query.store.columns import check_columns
 from mqlake.query.store.options import StoreReadOptions
+from mqlake.query.store.place import open_store
 from mqlake.query.store.plan import StorePlan, plan_batch
 from mqlake.query.stores.plan import plan_stores
+from mqlake.table import union_rows
 from mqlake.table.batches import read_tasks
 from mqlake.table.where import Where
 
@@ -41,19 +44,15 @@ class LogRows:
         return arrow_schema(self.columns)
 
     @property
-    def locations(self) -> list[Location]:
-        """The addresses of the stores, and how they are reached."""
-        return [store.location for store in self._stores]
-
-    @property
     def path(self) -> str:
         """The store directory, or its URL; several are separated by commas."""
         return ",".join(store.path for store in self._stores)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns."""
-        return self._stores[0].columns
+        """The names of the columns; with a lake table, only those that it has, too."""
+        first = self._stores[0]
+        return first.columns if first.table is None else union_rows.columns(first)
 
     def select(self, *columns: str) -> Self:
         """Return the table with these columns only.
@@ -70,6 +69,7 @@ class LogRows:
 
         Raises:
             StoreError: as for `reader`.
+            FormatError: the table is read together with a lake table.
         """
         return "\n".join(plan.explain() for plan in self._plans(self._where.pushed))
 
@@ -87,16 +87,40 @@ class LogRows:
         Args:
             where: filters that replace the table's own.
         """
-        tasks = [task for plan in self._plans(where.pushed) for task in plan.tasks]
         needed = [*columns, *sorted(where.columns.difference(columns))]
-        batches = read_tasks(tasks, arrow_schema(needed), where.expression, self._threads)
+        batches = self._batches(needed, where)
         schema = arrow_schema(columns)
         if len(needed) > len(columns):
             batches = (batch.select(list(columns)) for batch in batches)
         return pa.RecordBatchReader.from_batches(schema, batches)
 
+    def _batches(self, columns: list[str], where: Where) -> Iterator[Any]:
+        if self._stores[0].table is not None:
+            return union_rows.batches(self._stores[0], columns, where, self._threads)
+        tasks = [task for plan in self._plans(where.pushed) for task in plan.tasks]
+        return read_tasks(tasks, arrow_schema(columns), where.expression, self._threads)
+
+    def topics(self) -> set[str]:
+        """Return all topics that rows may have; an empty set if they are not known.
+
+        Raises:
+            StoreError: there is no store.
+        """
+        found: set[str] = set()
+        if self._stores[0].table is not None:
+            in_table = union_rows.topics(self._stores[0])
+            if not in_table:
+                return found
+            found |= in_table
+        for one in self._stores:
+            with open_store(one.location) as store:
+                found |= topics_of(store)
+        return found
+
     def _plans(self, pushed: Selection) -> list[StorePlan]:
         first, *others = self._stores
+        if first.table is not None:
+            raise FormatError("option table: a read of a table and its log has no explanation")
         if others:
             return plan_stores(self._stores, pushed, _TASK_BYTES)
         return [plan_batch(first, pushed, _TASK_BYTES)]

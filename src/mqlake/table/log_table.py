@@ -46,7 +46,8 @@ def open(  # noqa: A001 (users write mqlake.open)
             `<=`, `>`, `>=`, `in`, `not in`. Times are aware datetimes or milliseconds.
         threads: the number of reading threads; one for each core if None.
         options: options of a batch query of the Spark source by name (docs/spark-source.md), such
-            as `subscribe`, `tags`, `keys`, `startingTimestamp`.
+            as `subscribe`, `tags`, `keys`, `startingTimestamp`. With `table`, a lake table and the
+            newer messages of the store are read as one (docs/union-read.md), in no order.
 
     Raises:
         FormatError: an option, column, operator or value does not exist.
@@ -63,8 +64,8 @@ def open(  # noqa: A001 (users write mqlake.open)
     )
     if not stores:
         raise StoreError(f"{shown_url(str(path))}: no store matches this pattern")
-    if stores[0].table is not None:
-        raise FormatError("option table: only Spark reads a lake table and the log as one table")
+    if are_many(given) and stores[0].table is not None:
+        raise FormatError("option table: only Spark reads the logs of several stores and a table")
     return LogTable(stores, parse_filters(where), threads or cores())
 
 

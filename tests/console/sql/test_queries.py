@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import asyncio
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow import parquet
+
+from mqlake.console.sql.queries import SqlQueries
+from mqlake.console.sql.statement import SqlLimits, SqlResult
+from mqlake.errors import MqlakeError
+from mqlake.lake.options import Format
+from tests.golden import store
+from tests.lake.union.kept_lake import KeptLake
+from tests.until import until
+
+STORE = "rmq5-clean"
+
+
+def ask(sql: str, **limits: Any) -> SqlResult:
+    queries = SqlQueries(SqlLimits(**limits))
+    return asyncio.run(queries.table("me", sql, str(store(STORE).path), None))
+
+
+def test_returns_names_types_and_rows() -> None:
+    found = ask("select topic, count(*) as messages from messages group by all order by all")
+    assert found.error is None
+    assert found.columns == ["topic", "messages"]
+    assert found.types == ["VARCHAR", "BIGINT"]
+    assert all(isinstance(count, int) for _, count in found.rows)
+    assert not found.is_cut
+
+
+def test_a_result_is_cut_and_says_so() -> None:
+    found = ask("select physicalOffset, body from messages", rows=7)
+    assert len(found.rows) == 7
+    assert found.is_cut
+    assert ask("select * from messages", output=3000).is_cut
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select * from read_csv('/etc/passwd')",
+        "select * from read_text('/etc/passwd')",
+        "select * from '/etc/passwd'",
+        "select * from glob('/*')",
+        "select * from read_parquet('https://example.org/x.parquet')",
+        "select * from queries",
+        "copy messages to '/tmp/leak.csv'",
+        "attach '/tmp/leak.db'",
+        "install httpfs",
+        "load httpfs",
+        "set memory_limit = '99GB'",
+        "set lock_configuration = false",
+        "create table copied as select * from messages",
+        "select 1; select 2",
+        "explain analyze select 1",
+        "",
+        "-- nothing",
+        "selec 1",
+    ],
+)
+def test_files_networks_and_changes_are_refused(sql: str) -> None:
+    assert ask(sql).error
+    assert not Path("/tmp/leak.csv").exists()
+
+
+def test_a_query_is_killed_when_its_time_is_over() -> None:
+    endless = "select count(*) from range(1000000) a, range(1000000) b, range(1000000) c"
+    assert "stopped after 3 seconds" in (ask(endless, seconds=3).error or "")
+
+
+def test_a_query_gets_no_more_memory_than_allowed() -> None:
+    large = "select list(range), list(range::varchar) from range(100000000)"
+    error = ask(large, memory=128 << 20, seconds=100).error
+    assert error is not None
+    assert "memory" in error
+
+
+def test_bytes_are_shown_as_text_or_as_hexadecimal_digits() -> None:
+    found = ask("select 'abc'::blob, '\\xFF\\x00'::blob, 9007199254740993, 'nan'::double, null")
+    assert found.rows == [["abc", "0xff00", "9007199254740993", "nan", None]]
+
+
+def test_a_parquet_file_has_the_result() -> None:
+    async def run() -> bytes:
+        queries = SqlQueries()
+        sql = "select queueId, body from messages limit 5"
+        return await queries.parquet("me", sql, str(store(STORE).path), None)
+
+    found = parquet.read_table(io.BytesIO(asyncio.run(run())))
+    assert found.column_names == ["queueId", "body"]
+    assert found.num_rows == 5
+
+
+def test_a_parquet_file_that_is_too_large_is_refused() -> None:
+    async def run() -> None:
+        queries = SqlQueries(SqlLimits(rows=1))
+        sql = "select range from range(5000)"
+        with pytest.raises(MqlakeError, match="more than 1000 rows"):
+            await queries.parquet("me", sql, str(store(STORE).path), None)
+
+    asyncio.run(run())
+
+
+def test_a_visitor_has_one_query_and_all_have_two() -> None:
+    async def run() -> None:
+        queries, path = SqlQueries(), str(store(STORE).path)
+        endless = "select count(*) from range(1000000) a, range(1000000) b, range(1000000) c"
+        tasks = [
+            asyncio.create_task(queries.table(visitor, endless, path, None))
+            for visitor in ("one", "two")
+        ]
+        await asyncio.sleep(0)
+        with pytest.raises(MqlakeError, match="your last query"):
+            await queries.table("one", "select 1", path, None)
+        with pytest.raises(MqlakeError, match="other visitors"):
+            await queries.table("three", "select 1", path, None)
+        await until(lambda: queries.are_started)
+        await queries.close()
+        assert all(result.error for result in await asyncio.gather(*tasks))
+
+    asyncio.run(run())
+
+
+def test_the_log_and_its_lake_table_are_one(tmp_path: Path) -> None:
+    lake = KeptLake(tmp_path, Format.PARQUET)
+    lake.take()
+    lake.compact()
+    lake.grow(9)
+    lake.drop_segments()
+
+    async def run() -> SqlResult:
+        sql = "select count(*), count(distinct physicalOffset) from messages"
+        return await SqlQueries().table("me", sql, str(lake.store.path), str(lake.out))
+
+    found = asyncio.run(run())
+    assert found.error is None
+    assert found.rows == [[len(lake.truth)] * 2]
