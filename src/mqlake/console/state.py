@@ -13,7 +13,10 @@ from mqlake.console.access.attempts import LoginAttempts
 from mqlake.console.access.roles import ConsoleRole
 from mqlake.console.access.sessions import ConsoleSession, Sessions
 from mqlake.console.cluster.view import ClusterView
+from mqlake.console.jobs import BackgroundJobs
 from mqlake.console.options import ConsoleOptions
+from mqlake.console.sql.queries import SqlQueries
+from mqlake.console.stores.slow_values import SlowValues
 from mqlake.protocol.signature import Credentials
 
 COOKIE: Final = "mqlake_console"
@@ -29,6 +32,9 @@ class Console:
         options: what the console was started with.
         sessions: the visitors.
         attempts: limits failed logins.
+        jobs: long work that pages start.
+        queries: SQL.
+        files: what store directories, lake tables and archives show.
     """
 
     def __init__(self, options: ConsoleOptions, now: Callable[[], float] = time.monotonic) -> None:
@@ -37,13 +43,18 @@ class Console:
             60.0 * options.idle_minutes, 60.0 * options.session_minutes, now, self._session_ended
         )
         self.attempts = LoginAttempts(now)
+        self.jobs, self.queries = BackgroundJobs(), SqlQueries()
+        self.files = SlowValues(now)
         self._views: dict[Credentials | None, ClusterView] = {}
         self._users: dict[Credentials, int] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
     async def close(self) -> None:
-        """End all sessions, and close all connections."""
+        """End all sessions, jobs and queries, and close all connections."""
         self.sessions.end_all()
+        await self.jobs.close()
+        await self.queries.close()
+        self.files.close()
         views, self._views = list(self._views.values()), {}
         for view in views:
             await view.close()

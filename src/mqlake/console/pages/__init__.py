@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from starlette.routing import BaseRoute
 
-from mqlake.console.pages import cluster
+from mqlake.console.pages import cluster, delayed, sql, store_files
 
 
 class Section(NamedTuple):
@@ -24,4 +24,9 @@ class Section(NamedTuple):
     routes: Callable[[], list[BaseRoute]]
 
 
-SECTIONS: Final = (Section("Cluster", "/cluster", cluster.routes),)
+SECTIONS: Final = (
+    Section("Cluster", "/cluster", cluster.routes),
+    Section("Delayed", "/delayed", delayed.routes),
+    Section("Store", "/store", store_files.routes),
+    Section("SQL", "/sql", sql.routes),
+)

@@ -92,13 +92,13 @@ class LakeTableFacts(msgspec.Struct, frozen=True, rename="camel"):
     """
 
     table: str
-    format: str
-    files: int
-    length: int = msgspec.field(name="bytes")
-    logs: list[FollowedLog]
-    letters: list[DeadLetter]
-    letter_files: int
-    is_cut: bool
+    format: str = ""
+    files: int = 0
+    length: int = msgspec.field(name="bytes", default=0)
+    logs: list[FollowedLog] = []
+    letters: list[DeadLetter] = []
+    letter_files: int = 0
+    is_cut: bool = False
     problem: str | None = None
 
 
@@ -108,7 +108,7 @@ def lake_table_facts(table: str) -> LakeTableFacts:
     try:
         return _facts(table, shown)
     except (MqlakeError, OSError) as error:
-        return LakeTableFacts(shown, "", 0, 0, [], [], 0, is_cut=False, problem=str(error))
+        return LakeTableFacts(table=shown, problem=str(error))
 
 
 def _facts(table: str, shown: str) -> LakeTableFacts:
@@ -141,14 +141,14 @@ def _log(lake: Lake, id_: str, one: Follower) -> FollowedLog:
         problem = str(error)
     batch = lake.last_batch(id_)
     return FollowedLog(
-        one.store,
-        one.checkpoint,
-        None if end is None else end.physical_offset,
-        log_end,
-        batch,
-        _committed(Path(one.checkpoint), batch),
-        one.upsert_by,
-        problem,
+        store=one.store,
+        checkpoint=one.checkpoint,
+        end=None if end is None else end.physical_offset,
+        log_end=log_end,
+        last_batch=batch,
+        committed=_committed(Path(one.checkpoint), batch),
+        upsert_by=one.upsert_by,
+        problem=problem,
     )
 
 
@@ -200,12 +200,12 @@ def _letters(newest: list[LakeFile], lake: Lake, files: LakeFiles) -> Iterator[D
 def _letter(row: dict[str, Any]) -> DeadLetter:
     stored = row.get("storeTimestamp")
     return DeadLetter(
-        row.get("topic"),
-        row.get("queueId"),
-        row.get("queueOffset"),
-        None if stored is None else int(stored.timestamp() * 1000),
-        row.get("physicalOffset"),
-        row.get("length"),
-        row.get("kind"),
-        row.get("reason"),
+        topic=row.get("topic"),
+        queue_id=row.get("queueId"),
+        queue_offset=row.get("queueOffset"),
+        store_timestamp=None if stored is None else int(stored.timestamp() * 1000),
+        physical_offset=row.get("physicalOffset"),
+        length=row.get("length"),
+        kind=row.get("kind"),
+        reason=row.get("reason"),
     )

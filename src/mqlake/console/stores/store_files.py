@@ -218,12 +218,12 @@ def _index(directory: OwnedDirectory, files: IndexFiles, names: list[str]) -> It
             path,
             size,
             modified,
-            header.index_count - 1,
-            file.sizes.max_entries - 1,
-            header.begin_physical_offset,
-            header.end_physical_offset,
-            header.begin_timestamp,
-            header.end_timestamp,
+            entries=header.index_count - 1,
+            most_entries=file.sizes.max_entries - 1,
+            begin=header.begin_physical_offset,
+            end=header.end_physical_offset,
+            first_stored=header.begin_timestamp,
+            last_stored=header.end_timestamp,
         )
 
 

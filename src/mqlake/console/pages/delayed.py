@@ -1,0 +1,135 @@
+"""The pages of messages that wait: delayed ones, half messages, popped ones."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from mqlake.admin import brokers
+from mqlake.client.cluster import MasterBroker
+from mqlake.console.access.changes import change, done, needs
+from mqlake.console.access.forms import PostedForm
+from mqlake.console.access.roles import ConsoleRole
+from mqlake.console.cluster.view import ClusterView
+from mqlake.console.page import listing, page, url
+from mqlake.console.page_error import PageError
+from mqlake.console.state import cluster_of
+from mqlake.console.waiting.found import WaitingMessages, delayed, half
+from mqlake.console.waiting.sources import BrokerSource
+from mqlake.errors import FormatError
+from mqlake.formats.consume_queue import DEFAULT_DELAY_LEVELS_TEXT, parse_delay_levels
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.headers.recall import RecallHeader
+from mqlake.storage.clock import SystemClock
+
+KINDS: Final = (
+    ("Delayed", "/delayed"),
+    ("Transactions", "/delayed/half"),
+    ("Popped", "/delayed/popped"),
+)
+Search = Callable[[ClusterView, MasterBroker], Awaitable[WaitingMessages]]
+
+_SECONDS: Final = 3.0
+_SETTINGS_SECONDS: Final = 30.0
+_RECALL: Final = "recallMessageEnable"
+_LEVELS: Final = "messageDelayLevel"
+
+
+def routes() -> list[BaseRoute]:
+    """Return the routes of the section."""
+    viewer = ConsoleRole.VIEWER
+    return [
+        Route("/delayed", needs(viewer, _delayed), methods=["GET"]),
+        Route("/delayed/half", needs(viewer, _half), methods=["GET"]),
+        Route("/delayed/popped", needs(viewer, _popped), methods=["GET"]),
+        change("/delayed/recall", _recall, "messages.recall"),
+    ]
+
+
+async def _delayed(request: Request) -> Response:
+    return await _show(request, "delayed/delayed.html", _search_delayed)
+
+
+async def _half(request: Request) -> Response:
+    return await _show(request, "delayed/half.html", _search_half)
+
+
+async def _popped(request: Request) -> Response:
+    return await _show(request, "delayed/popped.html", _search_delayed)
+
+
+async def _search_delayed(cluster: ClusterView, broker: MasterBroker) -> WaitingMessages:
+    """Return what waits for its time, or for an acknowledgement."""
+    config = await _settings(cluster, broker)
+    try:
+        levels = parse_delay_levels(config.get(_LEVELS, DEFAULT_DELAY_LEVELS_TEXT))
+    except FormatError:
+        levels = ()
+    source = BrokerSource(cluster.admin, broker)
+    return await delayed(source, levels, SystemClock().milliseconds())
+
+
+async def _settings(cluster: ClusterView, broker: MasterBroker) -> dict[str, str]:
+    ask = partial(brokers.config, cluster.admin, broker.name)
+    return await cluster.kept.get(("settings of", broker.name), _SETTINGS_SECONDS, ask)
+
+
+async def _search_half(cluster: ClusterView, broker: MasterBroker) -> WaitingMessages:
+    """Return half messages whose transactions have not ended."""
+    return await half(BrokerSource(cluster.admin, broker))
+
+
+async def _show(request: Request, template: str, search: Search) -> Response:
+    cluster = cluster_of(request)
+    names = sorted(await cluster.masters())
+    name = request.query_params.get("broker", "") or (names[0] if names else "")
+    if name not in names:
+        raise PageError(
+            f"There is no master of broker {name[:200]}" if name else "There is no broker",
+            "The name server knows no such broker now.",
+            404,
+        )
+    broker = await cluster.admin.broker(name)
+    found = await cluster.kept.get((search, name), _SECONDS, partial(search, cluster, broker))
+    settings = await _settings(cluster, broker)
+    topic = request.query_params.get("topic", "").strip()
+    group = request.query_params.get("group", "").strip()
+    messages = [
+        each
+        for each in found.messages
+        if topic in each.topic and (not group or group in each.group)
+    ]
+    popped = [each for each in found.popped if topic in each.topic and group in each.group]
+    return page(
+        request,
+        template,
+        title="Messages that wait",
+        kinds=[(each, url(at, broker=name)) for each, at in KINDS],
+        tab=request.url.path,
+        names=names,
+        broker=name,
+        topic=topic,
+        group=group,
+        now=SystemClock().milliseconds(),
+        messages=listing(request, messages),
+        popped=listing(request, popped),
+        stopped=found.stopped,
+        can_recall=settings.get(_RECALL, "false").strip().lower() == "true",
+    )
+
+
+async def _recall(request: Request, form: PostedForm) -> Response:
+    topic, handle = form.required("topic", "The topic"), form.required("handle", "The handle")
+    cluster = cluster_of(request)
+    broker = await cluster.admin.broker(form.required("broker", "The broker"))
+    header = RecallHeader(topic=topic, recall_handle=handle)
+    await cluster.admin.ask(broker.address, RequestCode.RECALL_MESSAGE, header)
+    cluster.kept.forget()
+    return done(
+        request, url("/delayed", broker=broker.name), f"A message of topic {topic} was recalled"
+    )

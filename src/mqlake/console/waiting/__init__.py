@@ -1,0 +1,1 @@
+"""Messages that wait: for their time, for the end of a transaction, or for an acknowledgement."""

@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from mqlake.jobs.archive.job import archive
+from mqlake.lake.options import Format
+from mqlake.storage.object_target import LocalTarget
+from mqlake.testing.running_broker import RunningBroker
+from tests.console.site import Site, site, words
+from tests.golden import store
+from tests.lake.union.kept_lake import KeptLake
+from tests.until import until
+
+Work = Callable[[Site], Awaitable[None]]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    found = tmp_path / "store"
+    shutil.copytree(store("rmq5-clean").path, found)
+    return found
+
+
+def visit(
+    running: RunningBroker, work: Callable[[Site], Awaitable[None]], **options: object
+) -> None:
+    async def run() -> None:
+        async with site(running.name_server, **options) as visitor:
+            await work(visitor)
+
+    asyncio.run(run())
+
+
+async def shown(visitor: Site, path: str) -> str:
+    """Return a page once nothing of it is still being read."""
+    text = ""
+
+    async def is_read() -> bool:
+        nonlocal text
+        text = words(await visitor.get(path))
+        return "in a moment" not in text
+
+    await until(is_read)
+    return text
+
+
+def test_shows_segments_index_files_and_the_checkpoint(running: RunningBroker, path: Path) -> None:
+    async def work(visitor: Site) -> None:
+        text = await shown(visitor, "/store")
+        assert "commitlog/00000000000000000000" in text
+        assert "index files" in text
+        assert "stopped cleanly" in text
+
+    visit(running, work, stores=(path,))
+
+
+def test_says_which_index_file_is_damaged(running: RunningBroker, path: Path) -> None:
+    index = min((path / "index").iterdir())
+    os.truncate(index, 100)
+
+    async def work(visitor: Site) -> None:
+        assert f"index/{index.name} is not used" in await shown(visitor, "/store")
+
+    visit(running, work, stores=(path,))
+
+
+def test_shows_what_will_be_deleted_tonight_and_why(running: RunningBroker, path: Path) -> None:
+    for segment in (path / "commitlog").iterdir():
+        os.utime(segment, (1, 1))
+
+    async def work(visitor: Site) -> None:
+        text = await shown(visitor, "/store/retention")
+        assert "it has expired" in text
+        assert "No running broker of this cluster has this directory" in text
+        text = await shown(visitor, "/store/retention?fileReservedTime=900000&diskUsed=10")
+        assert "Nothing is deleted then" in text
+        refused = await visitor.get("/store/retention?deleteWhen=never")
+        assert "deleteWhen" in words(refused)
+        assert (await visitor.get("/store/retention?diskUsed=x")).status_code == 400
+
+    visit(running, work, stores=(path,))
+
+
+def test_plans_with_the_settings_of_the_running_broker(running: RunningBroker) -> None:
+    async def work(visitor: Site) -> None:
+        text = await shown(visitor, "/store/retention")
+        assert "the settings of the running broker broker-a" in text
+
+    visit(running, work, stores=(Path(running.store),))
+
+
+def test_verifies_as_a_job(running: RunningBroker, path: Path) -> None:
+    async def work(visitor: Site) -> None:
+        started = await visitor.post("/store/verify/start", {"store": str(path)})
+        assert "The verification has started" in words(started)
+        again = await visitor.post("/store/verify/start", {"store": str(path)})
+        assert again.status_code == 409
+        await visitor.console.jobs.wait()
+        assert "No damage was found" in await shown(visitor, "/store/verify")
+
+    visit(running, work, stores=(path,))
+
+
+def test_a_verification_is_cancelled(running: RunningBroker, path: Path) -> None:
+    async def work(visitor: Site) -> None:
+        await visitor.post("/store/verify/start", {"store": str(path)})
+        job = visitor.console.jobs.running
+        assert job is not None
+        text = words(await visitor.post("/store/verify/cancel", {"job": str(job.number)}))
+        assert "was cancelled" in text
+        again = await visitor.post("/store/verify/cancel", {"job": str(job.number)})
+        assert again.status_code == 409
+
+    visit(running, work, stores=(path,))
+
+
+def test_damage_is_listed(running: RunningBroker, path: Path) -> None:
+    with min((path / "commitlog").iterdir()).open("r+b") as file:
+        file.seek(5000)
+        file.write(b"\xff" * 64)
+
+    async def work(visitor: Site) -> None:
+        await visitor.post("/store/verify/start", {"store": str(path)})
+        await visitor.console.jobs.wait()
+        text = await shown(visitor, "/store/verify")
+        assert "damaged" in text
+        assert "commitlog/00000000000000000000" in text
+
+    visit(running, work, stores=(path,))
+
+
+def test_a_read_only_console_starts_nothing(running: RunningBroker, path: Path) -> None:
+    async def work(visitor: Site) -> None:
+        refused = await visitor.post("/store/verify/start", {"store": str(path)})
+        assert refused.status_code == 403
+        assert visitor.console.jobs.running is None
+        assert "Verify now" not in words(await visitor.get("/store/verify"))
+
+    visit(running, work, stores=(path,), read_only=True)
+
+
+def test_shows_lake_tables_and_archives(running: RunningBroker, tmp_path: Path) -> None:
+    lake = KeptLake(tmp_path, Format.PARQUET)
+    lake.take()
+    archive(lake.store.path, LocalTarget(tmp_path / "archive"))
+
+    async def work(visitor: Site) -> None:
+        text = await shown(visitor, "/store/lake")
+        assert str(lake.out) in text
+        assert "Parquet table" in text
+        assert "does not write this table" in text
+        text = await shown(visitor, "/store/archives")
+        assert "Part of the log" in text
+        assert "not an archive" in text
+
+    visit(
+        running,
+        work,
+        stores=(lake.store.path,),
+        tables=(str(lake.out), str(tmp_path)),
+        archives=(str(tmp_path / "archive"), str(tmp_path)),
+    )
+
+
+def test_only_the_stores_of_the_console_are_shown(running: RunningBroker, path: Path) -> None:
+    async def work(visitor: Site) -> None:
+        for page in ("/store", "/store/retention", "/store/verify", "/sql"):
+            assert (await visitor.get(f"{page}?store=/etc")).status_code == 404
+        started = await visitor.post("/store/verify/start", {"store": "/etc"})
+        assert started.status_code == 404
+
+    visit(running, work, stores=(path,))
+
+
+def test_says_that_there_is_no_store(running: RunningBroker) -> None:
+    async def work(visitor: Site) -> None:
+        found = await visitor.get("/store")
+        assert found.status_code == 404
+        assert "--store" in words(found)
+
+    visit(running, work)
