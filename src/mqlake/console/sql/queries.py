@@ -30,7 +30,7 @@ class SqlQueries:
         self._running: dict[Hashable, Process | None] = {}
 
     async def table(self, visitor: Hashable, sql: str, store: str, table: str | None) -> SqlResult:
-        """Run a query; the result has the first rows, or says why there are none.
+        """Run a query; the result has the first rows, or the reason of the failure.
 
         Args:
             visitor: who asks, such as a session.
