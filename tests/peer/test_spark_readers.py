@@ -1,0 +1,79 @@
+"""Spark reads the tables of `follow` with Delta Lake's and Iceberg's own jars.
+
+Iceberg has no jar for the Spark that mqlake runs on yet: an older Spark in an environment of its
+own reads its tables, through Iceberg's own JDBC catalog.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mqlake.lake.files.compaction import merge
+from mqlake.lake.options import Format
+from mqlake.lake.tables.opening import open_table
+from tests.lake.tables.tables import COLUMNS, DAY, add, options, row
+from tests.peer.java_build import JavaMissingError, jars
+from tests.peer.python_build import PythonMissingError, environment
+
+pytestmark = [pytest.mark.peer]
+
+HERE = Path(__file__).parent
+READERS = HERE / "spark_readers"
+COUNT = 20
+Read = list[tuple[str, int, int, str, str | None]]
+
+
+def table(path: Path, format_: Format) -> Read:
+    """Make a table: two commits, a third one with another column, and a compaction of the first;
+    return the rows of one topic, and of all from an offset on.
+    """
+    expected: Read = []
+    for number in range(3):
+        columns = COLUMNS if number < 2 else (*COLUMNS, "tags")
+        made = open_table(options(path, format_, columns=columns))
+        more = {} if number < 2 else {"tags": "late"}
+        places = range(number * COUNT, (number + 1) * COUNT)
+        rows = [row(one, "AB"[one % 2], 20_000 + number, **more) for one in places]
+        add(made, number, rows, columns)
+        if number == 1:
+            made.replace([merge(job) for job in made.merges(is_last=True)])
+        for one in places:
+            if one % 2 == 0 or one >= 30:
+                at = (20_000 + number) * DAY + one
+                expected.append(("AB"[one % 2], one, at, str(one), more.get("tags")))
+    return sorted(expected, key=lambda found: found[:2])
+
+
+def read(python: Path, format_: Format, path: Path, source: str) -> Read:
+    """Return what a Spark reads."""
+    try:
+        archives = sorted(jars(HERE / source).glob("*.jar"))
+    except JavaMissingError as reason:
+        pytest.skip(f"without {source}: {reason}")
+    found = ",".join(map(str, archives))
+    command = [str(python), str(READERS / "read.py"), format_.value, str(path), found]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return [tuple(json.loads(line)) for line in done.stdout.splitlines()]
+
+
+def test_sparks_delta_reader_reads_a_table_of_follow(tmp_path: Path) -> None:
+    path = tmp_path / "messages"
+    expected = table(path, Format.DELTA)
+    assert read(Path(sys.executable), Format.DELTA, path, "spark_delta") == expected
+
+
+@pytest.mark.nightly
+def test_sparks_iceberg_reader_reads_a_table_of_follow(tmp_path: Path) -> None:
+    path = tmp_path / "messages"
+    expected = table(path, Format.ICEBERG)
+    try:
+        python = environment(READERS)
+    except PythonMissingError as reason:
+        pytest.skip(f"without an older Spark: {reason}")
+    assert read(python, Format.ICEBERG, path, "spark_iceberg") == expected
