@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import selectors
 import socket
 import struct
@@ -22,6 +23,8 @@ from mqlake.protocol.frames import encode
 from mqlake.protocol.headers.send import SendMessageHeaderV2
 
 _CHUNK = 1 << 18
+_PAUSE = 0.002
+"""Seconds between sends at a pace."""
 SUCCESS = {
     Serialization.JSON: b'{"code":0,',
     Serialization.ROCKETMQ: struct.pack(">hBh", 0, LANGUAGES.index(LANGUAGE), VERSION),
@@ -40,7 +43,10 @@ class Load:
         window: of each connection.
         size: bytes of a body.
         seconds: to measure, after `warm_up`.
+        topic: its name; with `topics` more than one, the beginning of their names.
+        topics: each send goes to one of so many, drawn at random.
         headers: of the frames; Java's clients write JSON unless told otherwise.
+        pace: sends a second that are begun at most; 0 for as many as there are answers.
     """
 
     address: str
@@ -50,7 +56,15 @@ class Load:
     seconds: float = 10.0
     warm_up: float = 2.0
     topic: str = "Load"
+    topics: int = 1
     headers: Serialization = Serialization.ROCKETMQ
+    pace: int = 0
+
+    def names(self) -> list[str]:
+        """Return the topics to which it sends."""
+        if self.topics == 1:
+            return [self.topic]
+        return [f"{self.topic}-{number:05}" for number in range(self.topics)]
 
 
 @dataclass
@@ -66,9 +80,9 @@ class _Producer:
     begun: float = 0.0
     took: list[float] = field(default_factory=list[float])
 
-    def fill(self) -> None:
-        """Send as many as the window has room for."""
-        room = self.window - (self.sent - self.answered)
+    def fill(self, most: int = FRAMES) -> None:
+        """Send as many as the window has room for, and no more than `most`."""
+        room = min(most, self.window - (self.sent - self.answered))
         if room > 0 and not self.unsent:
             at = self.sent % FRAMES
             chosen = self.frames[at : at + room]
@@ -115,10 +129,10 @@ def run(load: Load) -> dict[str, float]:
             producer.connection.setblocking(False)
             producer.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             selector.register(producer.connection, selectors.EVENT_READ, producer)
-            producer.fill()
-        _drive(selector, time.perf_counter() + load.warm_up)
+            producer.fill(load.window if not load.pace else 1)
+        _drive(selector, producers, load.pace, load.warm_up)
         first, begin = sum(p.answered for p in producers), time.perf_counter()
-        _drive(selector, begin + load.seconds)
+        _drive(selector, producers, load.pace, load.seconds)
         answered = sum(p.answered for p in producers) - first
         seconds = time.perf_counter() - begin
         _drain(selector, producers)
@@ -139,11 +153,22 @@ def _shares(took: list[float]) -> dict[str, float]:
     }
 
 
-def _drive(selector: selectors.BaseSelector, until: float) -> None:
-    while time.perf_counter() < until:
-        for key, _ in selector.select(1):
-            key.data.take()
-            key.data.fill()
+def _drive(
+    selector: selectors.BaseSelector, producers: list[_Producer], pace: int, seconds: float
+) -> None:
+    begin, first = time.perf_counter(), sum(producer.sent for producer in producers)
+    while (now := time.perf_counter()) < begin + seconds:
+        ready = [key.data for key, _ in selector.select(_PAUSE if pace else 1)]
+        for producer in ready:
+            producer.take()
+        if pace:
+            # A share of what is due for each: a broker does not get all of it on one connection.
+            due = first + int(pace * (now - begin)) - sum(producer.sent for producer in producers)
+            for producer in producers:
+                producer.fill(-(-due // len(producers)) if due > 0 else 0)
+        else:
+            for producer in ready:
+                producer.fill()
 
 
 def _drain(selector: selectors.BaseSelector, producers: list[_Producer]) -> None:
@@ -161,15 +186,16 @@ def _drain(selector: selectors.BaseSelector, producers: list[_Producer]) -> None
 
 def frames(load: Load, count: int = FRAMES) -> list[bytes]:
     """Return frames as a Java client makes them, with differing keys and queues."""
+    names, drawn = load.names(), random.Random(1)
     made: list[bytes] = []
     for number in range(count):
         properties = f"UNIQ_KEY\x017F0000010A2B18B4AAC2{number:012X}\x02WAIT\x01true\x02"
         header = SendMessageHeaderV2(
             producer_group="load",
-            topic=load.topic,
+            topic=drawn.choice(names),
             default_topic="TBW102",
             default_topic_queue_nums=QUEUES,
-            queue_id=number % QUEUES,
+            queue_id=drawn.randrange(QUEUES) if load.topics > 1 else number % QUEUES,
             sys_flag=0,
             born_timestamp=time.time_ns() // 1_000_000,
             flag=0,
@@ -193,6 +219,8 @@ def main() -> None:
     parser.add_argument("--window", type=int, default=Load.window)
     parser.add_argument("--size", type=int, default=Load.size)
     parser.add_argument("--seconds", type=float, default=Load.seconds)
+    parser.add_argument("--topics", type=int, default=Load.topics)
+    parser.add_argument("--pace", type=int, default=Load.pace, help="sends a second")
     parser.add_argument("--json", action="store_true", help="JSON headers instead of binary ones")
     arguments = vars(parser.parse_args())
     headers = Serialization.JSON if arguments.pop("json") else Serialization.ROCKETMQ

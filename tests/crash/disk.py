@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 
@@ -296,6 +296,16 @@ class RecordedDisk:
     def open_writable(self, path: str) -> RecordedFile:
         return RecordedFile(self, self._file(path), path, writable=True)
 
+    def write_at(self, path: str, size: int, offset: int, data: bytes | Buffer) -> bool:
+        file = self.open_writable(path)
+        try:
+            if file.size != size:
+                return False
+            file.write(offset, data)
+        finally:
+            file.close()
+        return True
+
     def truncate(self, path: str, size: int) -> None:
         self.resize(self._file(path), size)
 
@@ -364,6 +374,9 @@ class RecordedDisk:
 
     def sync_directory(self, path: str) -> None:
         self.record(SyncNames(self._folder(path).number))
+
+    def sync_together(self, paths: Sequence[str]) -> list[str]:
+        return list(paths)
 
     def modified(self, path: str) -> int:
         return self._file(path).modified

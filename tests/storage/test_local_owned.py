@@ -330,3 +330,19 @@ def test_a_descriptor_is_closed_once(
     file.close()
     monkeypatch.undo()
     assert len(closed) == 1
+
+
+def test_a_file_is_written_without_being_kept_open(
+    directory: LocalOwnedDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory.create("a", 10).close()
+    whole = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda to, data, at: whole(to, data[:2], at))
+    assert directory.write_at("a", 10, 1, b"12345")
+    assert not directory.write_at("a", 11, 1, b"xyz")
+    assert directory.open("a").read(0, 10) == b"\x0012345\0\0\0\0"
+    with pytest.raises(DiskError, match="b: No such file") as raised:
+        directory.write_at("b", 10, 1, b"12345")
+    assert raised.value.errno == errno.ENOENT
+    with pytest.raises(StoreError, match="not a path inside"):
+        directory.write_at("../a", 10, 1, b"12345")

@@ -6,17 +6,19 @@ import errno
 import mmap
 import os
 import shutil
-from collections.abc import Generator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Generator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import Self
 from weakref import WeakValueDictionary
 
 from mqlake.errors import DiskError, StoreError, SyncError
+from mqlake.storage.file_system_sync import FileSystemSync
 from mqlake.storage.local import LocalDirectory, LocalFile
 from mqlake.storage.owner_lock import OwnerLock
 from mqlake.storage.protocol import Buffer, DiskUsage
+from mqlake.storage.relative_path import check_path
 
 # Space is reserved in steps of this many bytes, so that few writes need to reserve any.
 _RESERVE_STEP = 16 << 20
@@ -130,6 +132,8 @@ class LocalOwnedFile(LocalFile):
                 raise SyncError(str(self._failure), self._failure.errno) from self._failure
 
     def check_linked(self) -> None:
+        if self._failure is not None:
+            raise self._failure
         try:
             status = os.stat(self._path)  # noqa: PTH116 (at every sync: half the time)
         except (FileNotFoundError, NotADirectoryError):
@@ -170,6 +174,7 @@ class LocalOwnedDirectory(LocalDirectory):
         self._links: WeakValueDictionary[Path, _Link] = WeakValueDictionary()
         self._linking = Lock()
         self._lock: OwnerLock | None = None
+        self._file_system = FileSystemSync(self._root)
 
     @classmethod
     def make(cls, root: str | os.PathLike[str]) -> Self:
@@ -189,7 +194,14 @@ class LocalOwnedDirectory(LocalDirectory):
 
     def own(self, name: str) -> AbstractContextManager[object]:
         self._lock = OwnerLock(self._root, name)
-        return self._lock
+        return self._owning(self._lock)
+
+    @contextmanager
+    def _owning(self, lock: OwnerLock) -> Generator[OwnerLock]:
+        with lock, ExitStack() as opened:
+            with disk_errors(self._root):
+                opened.enter_context(self._file_system)
+            yield lock
 
     def _changing(self, path: str) -> Path:
         """Return the path of a file or directory to change.
@@ -220,6 +232,26 @@ class LocalOwnedDirectory(LocalDirectory):
         with disk_errors(full):
             descriptor = os.open(full, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         return self._opened(full, descriptor)
+
+    def write_at(self, path: str, size: int, offset: int, data: bytes | Buffer) -> bool:
+        if self._lock is not None:
+            self._lock.check()
+        full = f"{self._root}/{check_path(path)}"
+        source = memoryview(data).cast("B")
+        try:
+            descriptor = os.open(full, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+            try:
+                if os.fstat(descriptor).st_size != size:
+                    return False
+                while source:
+                    done = os.pwrite(descriptor, source, offset)
+                    source, offset = source[done:], offset + done
+            finally:
+                with suppress(OSError):  # Only a sync says whether bytes are on the disk.
+                    os.close(descriptor)
+        except OSError as error:
+            raise disk_error(full, error) from error
+        return True
 
     def _opened(self, path: Path, descriptor: int) -> LocalOwnedFile:
         with self._linking:
@@ -296,6 +328,12 @@ class LocalOwnedDirectory(LocalDirectory):
         finally:
             os.close(descriptor)
         return None
+
+    def sync_together(self, paths: Sequence[str]) -> list[str]:
+        left = self._file_system.sync(paths)
+        failures = self._failures
+        # A directory whose names a failure has lost keeps its failure.
+        return left if not failures else [*left, *(path for path in paths if path in failures)]
 
     def modified(self, path: str) -> int:
         full = self._path(path)

@@ -5,7 +5,7 @@ Paths are relative to a directory's root, with forward slashes; "" is the root i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
@@ -209,6 +209,14 @@ class OwnedDirectory(Directory, Protocol):
         """Open an existing file."""
         ...
 
+    def write_at(self, path: str, size: int, offset: int, data: bytes | Buffer) -> bool:
+        """Write bytes at a position inside an existing file, which is not kept open.
+
+        Returns:
+            False if the file does not have `size` bytes; nothing was written.
+        """
+        ...
+
     def truncate(self, path: str, size: int) -> None:
         """Cut a file, or extend it with zero bytes. Nobody may have it mapped beyond `size`."""
         ...
@@ -235,6 +243,16 @@ class OwnedDirectory(Directory, Protocol):
         Raises:
             SyncError: the disk failed, now or in an earlier sync of this directory.
             DiskError: the directory cannot be opened; the same call may succeed later.
+        """
+        ...
+
+    def sync_together(self, paths: Sequence[str]) -> list[str]:
+        """Make many files and directories durable by one call, if the system can.
+
+        May run in any thread.
+
+        Returns:
+            The paths that must be synced one by one, perhaps all: see `FileSystemSync.sync`.
         """
         ...
 

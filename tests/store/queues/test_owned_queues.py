@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -254,6 +255,22 @@ def test_more_queues_than_files_may_be_open(
 
     for queue_id in range(50):
         assert entries(0, 6)[-20:] == bytes(queues.entries("T", queue_id, 5, 9))
+    queues.files.close()
+
+
+def test_a_file_that_is_too_short_gets_its_size_again_when_no_more_may_be_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mqlake.store.queues.owned_queue_files._MOST_OPEN", 16)
+    queues = make(tmp_path)
+    for queue_id in range(50):
+        queues.append("T", queue_id, 0, entries(0, 1))
+    for queue_id in range(30):
+        os.truncate(tmp_path / f"consumequeue/T/{queue_id}/{0:020d}", 7)
+    for queue_id in range(30):
+        queues.append("T", queue_id, 1, entries(1, 2))
+        assert bytes(queues.entries("T", queue_id, 1, 1)) == entries(1, 2)
+    queues.files.sync()
     queues.files.close()
 
 

@@ -33,6 +33,9 @@ class _TimedSync:
     def __init__(self, file: WritableFile) -> None:
         self._file, self.seconds = file, 0.0
 
+    def check_linked(self) -> None:
+        self._file.check_linked()
+
     def sync(self) -> None:
         """Sync the file: see `WritableFile.sync`."""
         begin = perf_counter()

@@ -13,9 +13,9 @@ from mqlake.storage.protocol import OwnedDirectory
 
 T = TypeVar("T")
 
-# From this number on, threads pay off.
+# From this number on, one call for all of them pays off; without it, threads do.
 _MANY = 64
-_AT_ONCE = 16
+_THREADS = 4
 
 
 class Syncable(Protocol):
@@ -23,6 +23,10 @@ class Syncable(Protocol):
 
     def sync(self) -> None:
         """See `WritableFile.sync`."""
+        ...
+
+    def check_linked(self) -> None:
+        """See `WritableFile.check_linked`."""
         ...
 
 
@@ -37,15 +41,17 @@ class PendingSync:
 
     Attributes:
         directory: the parent of the directories.
-        files: synced first, many of them concurrently; they stay open until `done`.
+        files: synced first; they stay open until `done`.
         directories: their names are synced next.
         done: notes that all this is durable.
+        paths: of the files, if many are to be synced together (`OwnedDirectory.sync_together`).
     """
 
     directory: OwnedDirectory
     files: Sequence[Syncable] = ()
     directories: Sequence[str] = ()
     done: Callable[[], None] = field(default=lambda: None)
+    paths: Sequence[str] = ()
 
     def run(self) -> None:
         """Wait for the disk.
@@ -54,8 +60,16 @@ class PendingSync:
             SyncError: the disk failed; none of this may be considered durable, now or later.
             DiskError: a file or a directory could not be opened; none of this is durable yet.
         """
-        _for_each(_sync, self.files)
-        _for_each(self._sync_names, self.directories)
+        files, directories = self.files, self.directories
+        if self.paths and len(files) + len(directories) >= _MANY:
+            left = set(self.directory.sync_together([*self.paths, *directories]))
+            for path, file in zip(self.paths, files, strict=True):
+                if path not in left:
+                    file.check_linked()
+            files = [file for path, file in zip(self.paths, files, strict=True) if path in left]
+            directories = [path for path in directories if path in left]
+        _for_each(_sync, files)
+        _for_each(self._sync_names, directories)
 
     def _sync_names(self, path: str) -> None:
         try:
@@ -82,19 +96,20 @@ def _for_each(sync: Callable[[T], None], things: Sequence[T]) -> None:
         return
     failures: list[DiskError] = []
 
-    def run(thing: T) -> None:
-        try:
-            sync(thing)
-        except DiskError as error:
-            failures.append(error)
+    def run(some: Sequence[T]) -> None:
+        for thing in some:
+            try:
+                sync(thing)
+            except DiskError as error:
+                failures.append(error)
 
+    shares = [things[first::_THREADS] for first in range(_THREADS)]
     try:
-        with ThreadPoolExecutor(_AT_ONCE, "mqlake-sync") as threads:
-            for _ in threads.map(run, things):
+        with ThreadPoolExecutor(_THREADS, "mqlake-sync") as threads:
+            for _ in threads.map(run, shares):
                 pass
     except RuntimeError:  # The system starts no more threads.
-        for thing in things:
-            run(thing)
+        run(things)
     if failures:
         # Any other failure may be temporary: it must not hide a permanent one.
         raise next((each for each in failures if isinstance(each, SyncError)), failures[0])

@@ -17,6 +17,10 @@ from mqlake.store.queues.queue_kind import BATCH, SIMPLE, QueueKind
 
 _MOST_OPEN = 4096
 _SHARE_OF_DESCRIPTORS = 8
+_KEPT = 8
+"""If no more files may be open, one of so many that are written is kept open, in place of another:
+those that are written often are soon among them.
+"""
 _BATCH_PATH = f"{BATCH.directory}/"
 
 
@@ -42,6 +46,7 @@ class OwnedQueueFiles:
         self._new_names: dict[str, int] = {}
         self._syncs = 0
         self._most_open = _most_open()
+        self._written_once = 0
 
     def file_size_of(self, kind: QueueKind) -> int:
         """Return the bytes of each file of a kind of queue."""
@@ -54,7 +59,7 @@ class OwnedQueueFiles:
             self._open.move_to_end(path)
             return file
         file = self._directory.open_writable(path)
-        size = self._file_sizes[BATCH if path.startswith(_BATCH_PATH) else SIMPLE]
+        size = self._size_of(path)
         if file.size != size:
             file.close()
             self._directory.truncate(path, size)
@@ -67,7 +72,16 @@ class OwnedQueueFiles:
     def write(self, path: str, at: int, data: bytes | Buffer) -> None:
         """Write bytes of a file, which must then be synced."""
         self._dirty[path] = self._syncs  # Even if it fails: some of it may have been written.
+        if path not in self._open and len(self._open) >= self._most_open:
+            self._written_once += 1
+            if self._written_once % _KEPT and self._directory.write_at(
+                path, self._size_of(path), at, data
+            ):
+                return
         self.file(path).write(at, data)
+
+    def _size_of(self, path: str) -> int:
+        return self._file_sizes[BATCH if path.startswith(_BATCH_PATH) else SIMPLE]
 
     def make_file(self, path: str, size: int, *, is_first: bool) -> None:
         """Create a file of a queue.
@@ -139,7 +153,8 @@ class OwnedQueueFiles:
 
     def pending_sync(self) -> PendingSync:
         """Return a job that makes all current entries durable, and the names of their files."""
-        files = [self._open.get(path) or self._closed_file(path) for path in self._dirty]
+        paths = list(self._dirty)
+        files = [self._open.get(path) or self._closed_file(path) for path in paths]
         # The deepest directory comes first: a name is worth nothing before its target is durable.
         names = sorted(self._new_names, key=lambda path: -path.count("/"))
         self._syncs = number = self._syncs + 1
@@ -148,7 +163,7 @@ class OwnedQueueFiles:
             self._dirty = _later(self._dirty, number)
             self._new_names = _later(self._new_names, number)
 
-        return PendingSync(self._directory, files, names, done)
+        return PendingSync(self._directory, files, names, done, paths)
 
     def _closed_file(self, path: str) -> _ClosedFile:
         return _ClosedFile(self._directory, path, lambda: path in self._dirty)
@@ -221,3 +236,6 @@ class _ClosedFile:
             file.sync()
         finally:
             file.close()
+
+    def check_linked(self) -> None:
+        """Do nothing: without its file, it is synced by `sync`."""
