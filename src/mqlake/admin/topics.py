@@ -201,10 +201,12 @@ async def groups(admin: Admin, topic: str) -> list[str]:
 
 async def rates(admin: Admin, topic: str) -> list[TopicRate]:
     """Return the rates of a topic: a row for each group that consumes it."""
-    put = await _stats(admin, topic, "TOPIC_PUT_NUMS", topic)
+    put = await measured(admin, topic, "TOPIC_PUT_NUMS", topic)
     found: list[TopicRate] = []
     for group in await groups(admin, topic) or [""]:
-        got = await _stats(admin, topic, "GROUP_GET_NUMS", f"{topic}@{group}") if group else (0, 0)
+        got = (
+            await measured(admin, topic, "GROUP_GET_NUMS", f"{topic}@{group}") if group else (0, 0)
+        )
         found.append(TopicRate(topic, group, put[0], got[0], int(put[1]), int(got[1])))
     return found
 
@@ -220,8 +222,13 @@ async def all_rates(admin: Admin, topic: str | None) -> list[TopicRate]:
     ]
 
 
-async def _stats(admin: Admin, topic: str, name: str, key: str) -> tuple[float, float]:
-    """Return a rate, and the sum of a day, over all brokers of a topic."""
+async def measured(admin: Admin, topic: str, name: str, key: str) -> tuple[float, float]:
+    """Return a rate, and the sum of a day, over all brokers of a topic.
+
+    Args:
+        name: of the statistics, such as TOPIC_PUT_NUMS.
+        key: whose rate it is: a topic, or topic@group.
+    """
     rate = total = 0.0
     for broker in await admin.brokers_of(topic):
         header = StatsHeader(stats_name=name, stats_key=key)

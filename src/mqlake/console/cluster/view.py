@@ -9,6 +9,7 @@ from mqlake.admin.admin import Admin
 from mqlake.client.access import ClientAccess
 from mqlake.client.cluster import MASTER
 from mqlake.console.cluster.aged import AgedValues
+from mqlake.console.cluster.rates import ClusterRates
 from mqlake.protocol.bodies.route import BrokerData
 from mqlake.protocol.signature import Credentials
 
@@ -26,6 +27,7 @@ class ClusterView:
     Attributes:
         admin: for requests; what they return is not kept.
         kept: answers that are kept for a few seconds.
+        rates: noted when pages show them.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class ClusterView:
             name_servers, tls=access.tls, credentials=credentials or access.credentials
         )
         self.kept = AgedValues(now)
+        self.rates = ClusterRates()
 
     async def close(self) -> None:
         """Close all connections."""

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from starlette.routing import BaseRoute
 
-from mqlake.console.pages import cluster, delayed, sql, store_files
+from mqlake.console.pages import cluster, delayed, groups, sql, store_files, topics
 
 
 class Section(NamedTuple):
@@ -26,6 +26,8 @@ class Section(NamedTuple):
 
 SECTIONS: Final = (
     Section("Cluster", "/cluster", cluster.routes),
+    Section("Topics", "/topics", topics.routes),
+    Section("Groups", "/groups", groups.routes),
     Section("Delayed", "/delayed", delayed.routes),
     Section("Store", "/store", store_files.routes),
     Section("SQL", "/sql", sql.routes),

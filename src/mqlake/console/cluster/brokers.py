@@ -1,0 +1,132 @@
+"""The brokers of a cluster: how they do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from typing import Final, NamedTuple, TypeVar
+
+from mqlake.admin import brokers
+from mqlake.client.cluster import MASTER
+from mqlake.console.cluster.attention import (
+    Warned,
+    clock_difference,
+    number_in,
+    warnings_of,
+)
+from mqlake.console.cluster.view import SECONDS, ClusterView
+from mqlake.errors import MqlakeError
+from mqlake.protocol.bodies.ha import HaRuntimeInfo
+from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
+from mqlake.storage.clock import SystemClock
+
+T = TypeVar("T")
+
+_PATIENCE: Final = 3.0
+"""Seconds that a page waits for a broker."""
+_CONFIG_AGE: Final = 30.0
+
+
+class BrokerState(NamedTuple):
+    """A broker; its numbers are 0 if it does not answer.
+
+    Attributes:
+        role: "master" or "slave N".
+        in_rate, out_rate: messages a second in the last minute.
+        disk: the used share of the disk with the log, in percent.
+        lacks: bytes of the master's log that the slowest slave lacks; None without slaves.
+        clock: milliseconds by which its clock is ahead of the console's; None if unknown.
+    """
+
+    cluster: str
+    name: str
+    role: str
+    address: str
+    version: str
+    in_rate: float
+    out_rate: float
+    today_in: int
+    today_out: int
+    disk: float
+    lacks: int | None
+    clock: int | None
+    started: int
+    warnings: list[Warned]
+
+
+async def broker_states(view: ClusterView) -> list[BrokerState]:
+    """Return all brokers, by cluster, name and id. They are asked at the same time."""
+
+    async def fetch() -> list[BrokerState]:
+        asked = [
+            _state(view, data.cluster, data.broker_name, broker_id, address, len(addresses) - 1)
+            for data in await view.brokers()
+            for addresses in [data.broker_addrs]
+            for broker_id, address in sorted(addresses.items())
+        ]
+        found = list(await asyncio.gather(*asked))
+        into = sum(each.in_rate for each in found if each.role == "master")
+        out = sum(each.out_rate for each in found)
+        view.rates.add(SystemClock().milliseconds(), into, out)
+        return found
+
+    return await view.kept.get("broker states", SECONDS, fetch)
+
+
+async def _state(
+    view: ClusterView, cluster: str, name: str, broker_id: int, address: str, slaves: int
+) -> BrokerState:
+    facts = await _facts(view, address)
+    config: Mapping[str, str] = {}
+    ha: HaRuntimeInfo | None = None
+    is_master = broker_id == MASTER
+    if facts is not None:
+        admin = view.admin
+
+        async def fetch_config() -> Mapping[str, str]:
+            return await _or_nothing(brokers.config(admin, address), {})
+
+        config = await view.kept.get(("config", address), _CONFIG_AGE, fetch_config)
+        if is_master and slaves > 0:
+            ha = await _or_nothing(brokers.ha_status(admin, address), None)
+    now = SystemClock().milliseconds()
+    shown = facts or {}
+    return BrokerState(
+        cluster=cluster,
+        name=name,
+        role="master" if is_master else f"slave {broker_id}",
+        address=address,
+        version=shown.get("brokerVersionDesc", "").removeprefix("V").replace("_", "."),
+        in_rate=number_in(shown, "putTps"),
+        out_rate=number_in(shown, "getTransferredTps"),
+        today_in=_today(shown, "Put"),
+        today_out=_today(shown, "Get"),
+        disk=round(100 * number_in(shown, "commitLogDiskRatio"), 1),
+        lacks=max((each.diff for each in ha.ha_connection_info), default=None) if ha else None,
+        clock=clock_difference(shown, now),
+        started=int(number_in(shown, "bootTimestamp")),
+        warnings=warnings_of(facts, config, ha, slaves if is_master else 0, now),
+    )
+
+
+def _today(facts: Mapping[str, str], what: str) -> int:
+    total, morning = f"msg{what}TotalTodayNow", f"msg{what}TotalTodayMorning"
+    return int(number_in(facts, total) - number_in(facts, morning))
+
+
+async def _facts(view: ClusterView, address: str) -> dict[str, str] | None:
+    """Return the runtime status; None if the broker does not answer."""
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            return await brokers.status(view.admin, address)
+    except (ConnectionFailedError, RequestTimeoutError, TimeoutError):
+        return None
+
+
+async def _or_nothing(asked: Awaitable[T], nothing: T) -> T:
+    """Return an answer; `nothing` if the broker refuses it, as it may to this user."""
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            return await asked
+    except (MqlakeError, TimeoutError):
+        return nothing

@@ -1,0 +1,170 @@
+"""The consumer groups of a cluster: a list of all, and one with what explains its lag."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from mqlake.admin import groups, topics
+from mqlake.console.cluster.diagnosis import GroupState
+from mqlake.console.cluster.members import membership
+from mqlake.console.cluster.view import ClusterView
+from mqlake.errors import MqlakeError
+from mqlake.formats.config.subscription_group import SubscriptionGroup, SubscriptionGroups
+from mqlake.formats.topic_names import OF_GROUPS, RETRY_PREFIX
+from mqlake.protocol.bodies.stats import BrokerConsumeStats
+from mqlake.protocol.body import decode_answer
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.headers.admin import BrokerConsumeStatsHeader
+from mqlake.storage.clock import SystemClock
+
+_AGE: Final = 5.0
+_LAG_AGE: Final = 20.0
+_PATIENCE: Final = 8.0
+_TOPICS: Final = 20
+"""Topics of a group whose rates a page asks for."""
+
+
+class GroupRow(NamedTuple):
+    """A group in the list.
+
+    Attributes:
+        lag: messages that it has not consumed; None if it has no offsets, or they are unknown.
+        topics: how many topics it has offsets of.
+        rate: messages a second that it receives.
+    """
+
+    name: str
+    lag: int | None
+    topics: int
+    rate: float
+    retries: int
+
+
+class AllGroups(NamedTuple):
+    """All groups.
+
+    Attributes:
+        rows: by name.
+        missing: what could not be asked, and why.
+    """
+
+    rows: list[GroupRow]
+    missing: list[str]
+
+
+async def all_groups(view: ClusterView) -> AllGroups:
+    """Return all groups, with two requests to each master."""
+
+    async def fetch() -> AllGroups:
+        masters = await view.masters()
+        names: set[str] = {
+            topic.removeprefix(RETRY_PREFIX)
+            for topic in await topics.names(view.admin)
+            if topic.startswith(RETRY_PREFIX)
+        }
+        tables = await _tables(view)
+        stats = await asyncio.gather(*(_lags(view, each) for each in masters.values()))
+        missing: list[str] = []
+        for broker, lags in zip(masters, stats, strict=True):
+            table = tables[broker]
+            if isinstance(table, str):
+                missing.append(f"Groups of {broker} are not shown: {table}")
+            else:
+                names |= set(table)
+            if isinstance(lags, str):
+                missing.append(f"Lags on {broker} are not shown: {lags}")
+        known = [each for each in stats if not isinstance(each, str)]
+        return AllGroups([_row(name, known) for name in sorted(names)], missing)
+
+    return await view.kept.get("groups", _LAG_AGE, fetch)
+
+
+async def _tables(view: ClusterView) -> Mapping[str, Mapping[str, SubscriptionGroup] | str]:
+    """Return the settings of all groups, or why they are unknown, by the broker's name.
+
+    A request for the settings of one group would create it on a broker that creates groups.
+    """
+
+    async def fetch() -> Mapping[str, Mapping[str, SubscriptionGroup] | str]:
+        masters = await view.masters()
+        asked = await asyncio.gather(*(_table(view, each) for each in masters.values()))
+        return dict(zip(masters, asked, strict=True))
+
+    return await view.kept.get("group tables", _AGE, fetch)
+
+
+async def _table(view: ClusterView, address: str) -> Mapping[str, SubscriptionGroup] | str:
+    try:
+        answer = await view.admin.ask(address, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
+    except MqlakeError as error:
+        return str(error)
+    return decode_answer(SubscriptionGroups, answer.body).subscription_group_table
+
+
+async def _lags(view: ClusterView, address: str) -> BrokerConsumeStats | str:
+    header = BrokerConsumeStatsHeader()
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            code = RequestCode.GET_BROKER_CONSUME_STATS
+            answer = await view.admin.ask(address, code, header)
+        return await asyncio.to_thread(BrokerConsumeStats.decode, answer.body)
+    except TimeoutError:
+        return f"no answer within {_PATIENCE:.0f} s"
+    except MqlakeError as error:
+        return str(error)
+
+
+def _row(name: str, known: list[BrokerConsumeStats]) -> GroupRow:
+    found = [stats for each in known for stats in each.groups.get(name, ())]
+    queues = [(queue, at) for stats in found for queue, at in stats.offset_table.items()]
+    read = {queue.topic for queue, _ in queues}
+    return GroupRow(
+        name,
+        sum(max(0, at.lag) for _, at in queues) if queues else None,
+        len({topic for topic in read if not topic.startswith(OF_GROUPS)}),
+        sum(stats.consume_tps for stats in found),
+        sum(max(0, at.lag) for queue, at in queues if queue.topic.startswith(RETRY_PREFIX)),
+    )
+
+
+async def group_state(view: ClusterView, group: str) -> GroupState:
+    """Return what is known of a group."""
+
+    async def fetch() -> GroupState:
+        progress = await groups.progress_on(view.admin, group)
+        settings = await config_of(view, group)
+        members = await membership(view, group)
+        read = sorted({row.topic for row in progress} | set(members.subscriptions))
+        wanted = [topic for topic in read if not topic.startswith(RETRY_PREFIX)][:_TOPICS]
+        into = await asyncio.gather(*(_rate(view, topic, "") for topic in wanted))
+        out = await asyncio.gather(*(_rate(view, topic, group) for topic in wanted))
+        return GroupState(
+            progress,
+            members,
+            {broker: each.consume_enable for broker, each in settings.items()},
+            sum(into),
+            sum(out),
+            SystemClock().milliseconds(),
+        )
+
+    return await view.kept.get(("group", group), 2.0, fetch)
+
+
+async def _rate(view: ClusterView, topic: str, group: str) -> float:
+    """Return a rate of a topic, or of a group in it; 0 if the topic does not exist any more."""
+    name, key = ("GROUP_GET_NUMS", f"{topic}@{group}") if group else ("TOPIC_PUT_NUMS", topic)
+    try:
+        return (await topics.measured(view.admin, topic, name, key))[0]
+    except MqlakeError:
+        return 0.0
+
+
+async def config_of(view: ClusterView, group: str) -> dict[str, SubscriptionGroup]:
+    """Return a group's settings on each broker that has it."""
+    return {
+        broker: table[group]
+        for broker, table in (await _tables(view)).items()
+        if not isinstance(table, str) and group in table
+    }

@@ -1,0 +1,115 @@
+"""The topics of a cluster: a list of all, with one request to each broker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from mqlake.admin import topics
+from mqlake.console.cluster.view import ClusterView
+from mqlake.errors import MqlakeError
+from mqlake.formats.config.topics import MESSAGE_TYPE, PERM_READ, PERM_WRITE, Topic, Topics
+from mqlake.formats.topic_names import DLQ_PREFIX, RETRY_PREFIX
+from mqlake.protocol.body import decode_answer
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.naming import is_system_topic
+
+_AGE: Final = 10.0
+
+KINDS: Final = ("normal", "retry", "dead letters", "system")
+
+
+class TopicRow(NamedTuple):
+    """A topic in the list.
+
+    Attributes:
+        kind: one of KINDS.
+        message_type: the attribute `message.type`, empty if it has none.
+        queues: read and write queues over all brokers; empty if they are unknown.
+        permission: in words; empty if it is unknown.
+        brokers: how many brokers have it.
+    """
+
+    name: str
+    kind: str
+    message_type: str
+    queues: str
+    permission: str
+    brokers: int
+
+
+class TopicTables(NamedTuple):
+    """The settings of all topics.
+
+    Attributes:
+        by_broker: tables of the brokers that answered, by the broker's name.
+        missing: why other brokers did not answer, by their names.
+    """
+
+    by_broker: Mapping[str, Mapping[str, Topic]]
+    missing: Mapping[str, str]
+
+
+def permission_text(permission: int) -> str:
+    """Return a permission in words."""
+    words = [name for bit, name in ((PERM_READ, "read"), (PERM_WRITE, "write")) if permission & bit]
+    return " and ".join(words) or "none"
+
+
+def kind_of(name: str) -> str:
+    """Return the kind of a topic."""
+    if name.startswith(RETRY_PREFIX):
+        return "retry"
+    if name.startswith(DLQ_PREFIX):
+        return "dead letters"
+    return "system" if is_system_topic(name) else "normal"
+
+
+async def names(view: ClusterView) -> list[str]:
+    """Return the names of all topics."""
+    return await view.kept.get("topic names", _AGE, lambda: topics.names(view.admin))
+
+
+async def tables(view: ClusterView) -> TopicTables:
+    """Return the settings of all topics, with one request to each master."""
+
+    async def fetch() -> TopicTables:
+        masters = await view.masters()
+        asked = [_table(view, address) for address in masters.values()]
+        found = dict(zip(masters, await asyncio.gather(*asked), strict=True))
+        return TopicTables(
+            {name: table for name, table in found.items() if not isinstance(table, str)},
+            {name: table for name, table in found.items() if isinstance(table, str)},
+        )
+
+    return await view.kept.get("topic tables", _AGE, fetch)
+
+
+async def _table(view: ClusterView, address: str) -> Mapping[str, Topic] | str:
+    try:
+        answer = await view.admin.ask(address, RequestCode.GET_ALL_TOPIC_CONFIG)
+    except MqlakeError as error:
+        return str(error)
+    return decode_answer(Topics, answer.body).topic_config_table
+
+
+def rows(found: list[str], known: TopicTables) -> list[TopicRow]:
+    """Return the rows of some topics."""
+    return [_row(name, known) for name in found]
+
+
+def _row(name: str, known: TopicTables) -> TopicRow:
+    settings = [table[name] for table in known.by_broker.values() if name in table]
+    read = sum(each.read_queue_nums for each in settings)
+    write = sum(each.write_queue_nums for each in settings)
+    permissions = sorted({permission_text(each.perm) for each in settings})
+    types = sorted({each.attributes.get(MESSAGE_TYPE, "") for each in settings} - {""})
+    return TopicRow(
+        name,
+        kind_of(name),
+        ", ".join(types),
+        "" if not settings else str(read) if read == write else f"{read} read, {write} write",
+        "; ".join(permissions),
+        len(settings),
+    )

@@ -1,0 +1,205 @@
+"""The pages of consumer groups: why one lags, its members, and changes of its offsets."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from mqlake.admin import groups, offsets, topics
+from mqlake.console.access.changes import change, done
+from mqlake.console.access.forms import PostedForm
+from mqlake.console.cluster import groups as group_data
+from mqlake.console.cluster.diagnosis import diagnosis, owners, queue_of
+from mqlake.console.page import listing, page, shell_line, url
+from mqlake.console.page_error import PageError
+from mqlake.console.state import cluster_of, console_of
+from mqlake.errors import MqlakeError
+from mqlake.formats.config.subscription_group import SubscriptionGroup
+from mqlake.formats.topic_names import RETRY_PREFIX
+from mqlake.protocol.naming import dlq_topic, group_fault, retry_topic
+
+_LATEST: Final = 2**53
+
+
+def routes() -> list[BaseRoute]:
+    """Return the routes of the section."""
+    return [
+        Route("/groups", _list, methods=["GET"]),
+        Route("/groups/new", _new, methods=["GET"]),
+        Route("/groups/group", _group, methods=["GET"]),
+        change("/groups/save", _save, "groups.save"),
+        change("/groups/delete", _delete, "groups.delete"),
+        change("/groups/reset", _reset, "groups.reset"),
+        change("/groups/skip", _skip, "groups.skip"),
+        change("/groups/copy", _copy, "groups.copy"),
+    ]
+
+
+def _command(request: Request, name: str, *words: object) -> str:
+    names = console_of(request).options.name_servers
+    return shell_line(["mqlake", "admin", name, "-n", names, *words])
+
+
+async def _list(request: Request) -> Response:
+    view, query = cluster_of(request), request.query_params
+    text, order = query.get("q", "").strip(), query.get("order", "lag")
+    found = await group_data.all_groups(view)
+    rows = [row for row in found.rows if text.lower() in row.name.lower()]
+    if order == "lag":
+        rows.sort(key=lambda row: -(row.lag or 0))
+    return page(
+        request,
+        "groups/list.html",
+        title="Consumer groups",
+        listing=listing(request, rows),
+        missing=found.missing,
+        q=text,
+        order=order,
+        line=_command(request, "consumerProgress"),
+    )
+
+
+async def _new(request: Request) -> Response:
+    clusters = await cluster_of(request).clusters()
+    cluster = clusters[0] if clusters else "CLUSTER"
+    return page(
+        request,
+        "groups/new.html",
+        title="New group",
+        clusters=clusters,
+        settings=SubscriptionGroup(),
+        line=_command(request, "updateSubGroup", "-c", cluster, "-g", "GROUP"),
+    )
+
+
+async def _group(request: Request) -> Response:
+    view, group = cluster_of(request), request.query_params.get("group", "")
+    only = request.query_params.get("topic", "")
+    state = await group_data.group_state(view, group)
+    settings = await group_data.config_of(view, group)
+    members = state.membership.members
+    if not settings and not members and not state.progress:
+        raise PageError(
+            f"Group {group[:255]!r} does not exist",
+            "It has no settings, no members and no offsets on any broker.",
+            404,
+        )
+    owned = owners(members)
+    rows = [
+        (row, [each.client_id for each in owned.get(queue_of(row), [])])
+        for row in state.progress
+        if only in ("", row.topic)
+    ]
+    clusters = await view.clusters()
+    cluster = clusters[0] if clusters else "CLUSTER"
+    read = sorted({row.topic for row in state.progress})
+    return page(
+        request,
+        "groups/group.html",
+        title=group,
+        group=group,
+        state=state,
+        reasons=diagnosis(state),
+        listing=listing(request, rows),
+        topics=read,
+        only=only,
+        members=members,
+        subscriptions=sorted(state.membership.subscriptions.items()),
+        settings=sorted(settings.items()),
+        first=next(iter(settings.values()), SubscriptionGroup(group_name=group)),
+        clusters=clusters,
+        retry=retry_topic(group),
+        dead=dlq_topic(group),
+        dead_letters=await _stored(request, dlq_topic(group)),
+        retries=sum(row.lag for row in state.progress if row.topic.startswith(RETRY_PREFIX)),
+        lines={
+            "progress": _command(request, "consumerProgress", "-g", group),
+            "members": _command(request, "consumerConnection", "-g", group),
+            "reset": _command(
+                request,
+                *("resetOffsetByTime", "-g", group, "-t", read[0] if read else "TOPIC"),
+                *("-s", "now"),
+            ),
+            "skip": _command(
+                request,
+                *("skipAccumulatedMessage", "-g", group, "-t", read[0] if read else "TOPIC"),
+            ),
+            "copy": _command(request, "cloneGroupOffset", "-s", group, "-d", "GROUP"),
+            "update": _command(request, "updateSubGroup", "-c", cluster, "-g", group),
+            "delete": _command(request, "deleteSubGroup", "-c", cluster, "-g", group),
+        },
+    )
+
+
+async def _stored(request: Request, topic: str) -> int:
+    """Return how many messages a topic has; 0 if it does not exist."""
+    try:
+        queues = await topics.status(cluster_of(request).admin, topic)
+    except MqlakeError:
+        return 0
+    return sum(each.max_offset - each.min_offset for each in queues)
+
+
+def _back(request: Request, group: str, notice: str) -> Response:
+    cluster_of(request).kept.forget()
+    return done(request, url("/groups/group", group=group), notice)
+
+
+async def _save(request: Request, form: PostedForm) -> Response:
+    """Create a group, or change one. What the form does not show is left as it is."""
+    view, group = cluster_of(request), form.required("group", "Name")
+    if fault := group_fault(group):
+        raise PageError(fault)
+    cluster = form.required("cluster", "Cluster")
+    view.kept.forget()
+    known = await group_data.config_of(view, group)
+    if form.is_set("new") and known:
+        raise PageError(f"Group {group} exists already", "Change it on its own page.", 409)
+    old = next(iter(known.values()), SubscriptionGroup(group_name=group))
+    wanted = msgspec.structs.replace(
+        old,
+        consume_enable=form.is_set("enable"),
+        consume_message_orderly=form.is_set("orderly"),
+        retry_max_times=form.number("retries", "Redeliveries", -1, 1000),
+        retry_queue_nums=form.number("queues", "Retry queues", 0, 1024),
+    )
+    found = await groups.update(view.admin, wanted, cluster, None)
+    brokers = ", ".join(each.broker_name for each in found)
+    return _back(request, group, f"{group} was saved on {brokers}.")
+
+
+async def _delete(request: Request, form: PostedForm) -> Response:
+    view, group = cluster_of(request), form.required("group", "Group")
+    if form.text("typed").strip() != group:
+        raise PageError(
+            "The name that you typed is not the group's", "Nothing was deleted. Type it again."
+        )
+    cluster = form.required("cluster", "Cluster")
+    await groups.delete(view.admin, group, cluster, None, clean_offset=form.is_set("offsets"))
+    view.kept.forget()
+    return done(request, "/groups", f"{group} was deleted from {cluster}.")
+
+
+async def _reset(request: Request, form: PostedForm) -> Response:
+    group, topic = form.required("group", "Group"), form.required("topic", "Topic")
+    at = form.number("time", "Time", 0, _LATEST)
+    found = await offsets.reset(cluster_of(request).admin, group, topic, at)
+    return _back(request, group, f"Offsets of {len(found)} queues of {topic} were reset.")
+
+
+async def _skip(request: Request, form: PostedForm) -> Response:
+    group, topic = form.required("group", "Group"), form.required("topic", "Topic")
+    found = await offsets.reset(cluster_of(request).admin, group, topic, offsets.TO_THE_END)
+    return _back(request, group, f"The backlog in {len(found)} queues of {topic} was skipped.")
+
+
+async def _copy(request: Request, form: PostedForm) -> Response:
+    group, target = form.required("group", "Group"), form.required("target", "Target group")
+    topic = form.text("topic").strip() or None
+    offline = form.is_set("offline")
+    await offsets.clone(cluster_of(request).admin, group, target, topic, offline=offline)
+    return _back(request, target, f"The offsets of {group} were copied to {target}.")

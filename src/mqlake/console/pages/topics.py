@@ -1,0 +1,197 @@
+"""The pages of topics: list, create, change, delete them, and send a test message."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from mqlake.admin import messages, topics
+from mqlake.console.access.changes import change, done
+from mqlake.console.access.forms import PostedForm
+from mqlake.console.cluster import topics as topic_data
+from mqlake.console.cluster.view import ClusterView
+from mqlake.console.page import listing, page, shell_line, url
+from mqlake.console.page_error import PageError
+from mqlake.console.state import cluster_of, console_of
+from mqlake.formats.config.topics import MESSAGE_TYPE, Topic
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.naming import is_for_clients, topic_fault
+
+_TYPES: Final = ("NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED")
+_MOST_QUEUES: Final = 1024
+_GROUPS: Final = 20
+"""Groups whose rates a page asks for."""
+
+
+def routes() -> list[BaseRoute]:
+    """Return the routes of the section."""
+    return [
+        Route("/topics", _list, methods=["GET"]),
+        Route("/topics/new", _new, methods=["GET"]),
+        Route("/topics/topic", _topic, methods=["GET"]),
+        change("/topics/save", _save, "topics.save"),
+        change("/topics/delete", _delete, "topics.delete"),
+        change("/topics/send", _send, "topics.send"),
+    ]
+
+
+async def _list(request: Request) -> Response:
+    view, query = cluster_of(request), request.query_params
+    text, kind = query.get("q", "").strip(), query.get("kind", "normal")
+    names = [
+        name
+        for name in await topic_data.names(view)
+        if text.lower() in name.lower() and kind in ("all", topic_data.kind_of(name))
+    ]
+    shown = listing(request, names)
+    tables = await topic_data.tables(view)
+    return page(
+        request,
+        "topics/list.html",
+        title="Topics",
+        listing=shown,
+        rows=topic_data.rows(shown.items, tables),
+        missing=sorted(tables.missing.items()),
+        q=text,
+        kind=kind,
+        kinds=("all", *topic_data.KINDS),
+        line=_command(request, "topicList"),
+    )
+
+
+def _command(request: Request, name: str, *words: object) -> str:
+    names = console_of(request).options.name_servers
+    return shell_line(["mqlake", "admin", name, "-n", names, *words])
+
+
+async def _new(request: Request) -> Response:
+    view = cluster_of(request)
+    clusters = await view.clusters()
+    return page(
+        request,
+        "topics/new.html",
+        title="New topic",
+        clusters=clusters,
+        types=_TYPES,
+        settings=Topic(read_queue_nums=8, write_queue_nums=8),
+        line=_command(
+            request, "updateTopic", "-c", clusters[0] if clusters else "CLUSTER", "-t", "TOPIC"
+        ),
+    )
+
+
+async def _topic(request: Request) -> Response:
+    view, topic = cluster_of(request), request.query_params.get("topic", "")
+    try:
+        route = await view.admin.route(topic)
+    except RemotingError as error:
+        if error.code != ResponseCode.TOPIC_NOT_EXIST:
+            raise
+        raise PageError(
+            f"Topic {topic[:255]!r} does not exist", "No broker has registered it.", 404
+        ) from None
+    queues = await topics.status(view.admin, topic)
+    shown = listing(request, queues)
+    tables = (await topic_data.tables(view)).by_broker
+    settings = {name: table[topic] for name, table in tables.items() if topic in table}
+    first = next(iter(settings.values()), Topic(topic_name=topic))
+    groups = await topics.groups(view.admin, topic)
+    clusters = sorted({data.cluster for data in route.broker_datas})
+    cluster = clusters[0] if clusters else ""
+    return page(
+        request,
+        "topics/topic.html",
+        title=topic,
+        topic=topic,
+        kind=topic_data.kind_of(topic),
+        listing=shown,
+        messages=sum(each.max_offset - each.min_offset for each in queues),
+        last=max((each.last_updated for each in queues), default=0),
+        settings=[
+            (name, each, topic_data.permission_text(each.perm), sorted(each.attributes.items()))
+            for name, each in settings.items()
+        ],
+        first=first,
+        in_rate=(await topics.measured(view.admin, topic, "TOPIC_PUT_NUMS", topic)),
+        groups=await _rates(view, topic, groups[:_GROUPS]),
+        more_groups=groups[_GROUPS:],
+        clusters=clusters,
+        can_send=is_for_clients(topic),
+        types=_TYPES,
+        lines={
+            "status": _command(request, "topicStatus", "-t", topic),
+            "update": _command(
+                request,
+                *("updateTopic", "-c", cluster, "-t", topic, "-r", first.read_queue_nums),
+                *("-w", first.write_queue_nums, "-p", first.perm),
+            ),
+            "delete": _command(request, "deleteTopic", "-c", cluster, "-t", topic),
+            "send": _command(request, "sendMessage", "-t", topic, "-p", "hello"),
+        },
+    )
+
+
+async def _rates(view: ClusterView, topic: str, groups: list[str]) -> list[tuple[str, float, int]]:
+    asked = [
+        topics.measured(view.admin, topic, "GROUP_GET_NUMS", f"{topic}@{group}") for group in groups
+    ]
+    found = await asyncio.gather(*asked)
+    return [(group, rate, int(total)) for group, (rate, total) in zip(groups, found, strict=True)]
+
+
+async def _save(request: Request, form: PostedForm) -> Response:
+    """Create a topic, or change one."""
+    view, topic = cluster_of(request), form.required("topic", "Name")
+    if fault := topic_fault(topic):
+        raise PageError(fault)
+    cluster = form.required("cluster", "Cluster")
+    wanted = Topic(
+        topic_name=topic,
+        read_queue_nums=form.number("read", "Read queues", 1, _MOST_QUEUES),
+        write_queue_nums=form.number("write", "Write queues", 1, _MOST_QUEUES),
+        perm=form.number("permission", "Permission", 0, 7),
+        order=form.is_set("order"),
+    )
+    is_new = form.is_set("new")
+    if is_new and topic in await topics.names(view.admin):
+        raise PageError(f"Topic {topic} exists already", "Change it on its own page.", 409)
+    kind = form.text("type")
+    if kind and kind not in _TYPES:
+        raise PageError(f"A topic cannot be of the type {kind[:50]!r}")
+    attributes = f"+{MESSAGE_TYPE}={kind}" if kind and is_new else ""
+    found = await topics.update(view.admin, wanted, cluster, None, attributes)
+    view.kept.forget()
+    brokers = ", ".join(each.broker_name for each in found)
+    what = "created" if is_new else "changed"
+    return done(request, url("/topics/topic", topic=topic), f"{topic} was {what} on {brokers}.")
+
+
+async def _delete(request: Request, form: PostedForm) -> Response:
+    view, topic = cluster_of(request), form.required("topic", "Topic")
+    if form.text("typed").strip() != topic:
+        raise PageError(
+            "The name that you typed is not the topic's", "Nothing was deleted. Type it again."
+        )
+    found = await topics.delete(view.admin, topic, form.required("cluster", "Cluster"))
+    view.kept.forget()
+    brokers = ", ".join(each.broker_name for each in found)
+    return done(request, "/topics", f"{topic} was deleted from {brokers}.")
+
+
+async def _send(request: Request, form: PostedForm) -> Response:
+    view, topic = cluster_of(request), form.required("topic", "Topic")
+    sent = await messages.send(
+        view.admin,
+        topic,
+        form.text("body").encode(),
+        keys=form.text("keys").strip() or None,
+        tags=form.text("tags").strip() or None,
+    )
+    where = f"queue {sent.queue_id}, queue offset {sent.queue_offset}"
+    notice = f"The message was stored in {where}. Its id is {sent.msg_id}."
+    return done(request, url("/topics/topic", topic=topic), notice)
