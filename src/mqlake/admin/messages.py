@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from mqlake.admin.admin import Admin
 from mqlake.admin.topics import status
@@ -144,31 +145,49 @@ async def read(
 ) -> list[Record]:
     """Return messages of a queue from a queue offset on, up to a maximum."""
     found: list[Record] = []
-    while len(found) < most:
-        header = PullHeader(
-            consumer_group=_GROUP,
-            topic=topic,
-            queue_id=queue_id,
-            queue_offset=offset,
-            max_msg_nums=min(most - len(found), _AT_ONCE),
-            sys_flag=HAS_SUBSCRIPTION,
-            commit_offset=0,
-            suspend_timeout_millis=0,
-            sub_version=0,
-            subscription=tags,
-            expression_type="TAG",
-        )
-        answer = await admin.request(broker.address, RequestCode.PULL_MESSAGE, header)
-        if answer.code == ResponseCode.PULL_NOT_FOUND:
-            break
-        if answer.code not in _GOES_ON:
-            raise RemotingError(answer.code, answer.remark or f"{broker.address}: {answer.code}")
-        following = answer.header(PullAnswerHeader).next_begin_offset
-        found += _decode(answer.body)
-        if following <= offset:
-            break
-        offset = following
+    following: int | None = offset
+    while len(found) < most and following is not None:
+        count = min(most - len(found), _AT_ONCE)
+        records, following = await pull(admin, broker, topic, queue_id, following, count, tags=tags)
+        found += records
     return found
+
+
+async def pull(
+    admin: Admin,
+    broker: MasterBroker,
+    topic: str,
+    queue_id: int,
+    offset: int,
+    most: int,
+    *,
+    tags: str = "*",
+) -> tuple[list[Record], int | None]:
+    """Return messages of a queue from one request, and the queue offset where to continue.
+
+    There may be fewer than the maximum, even none, before the end of the queue: the broker looks at
+    a limited number of messages. The offset is None at the end.
+    """
+    header = PullHeader(
+        consumer_group=_GROUP,
+        topic=topic,
+        queue_id=queue_id,
+        queue_offset=offset,
+        max_msg_nums=most,
+        sys_flag=HAS_SUBSCRIPTION,
+        commit_offset=0,
+        suspend_timeout_millis=0,
+        sub_version=0,
+        subscription=tags,
+        expression_type="TAG",
+    )
+    answer = await admin.request(broker.address, RequestCode.PULL_MESSAGE, header)
+    if answer.code == ResponseCode.PULL_NOT_FOUND:
+        return [], None
+    if answer.code not in _GOES_ON:
+        raise RemotingError(answer.code, answer.remark or f"{broker.address}: {answer.code}")
+    following = answer.header(PullAnswerHeader).next_begin_offset
+    return _decode(answer.body), following if following > offset else None
 
 
 _GOES_ON = frozenset(
@@ -250,14 +269,19 @@ async def send(
     tags: str | None = None,
     broker: str | None = None,
     queue_id: int = -1,
+    properties: Mapping[str, str] | None = None,
 ) -> SendMessageResponseHeader:
     """Send a message to a topic; to any of its brokers and queues unless they are given.
+
+    Args:
+        properties: further properties of the message.
 
     Raises:
         RemotingError: the broker refuses, or no broker has the topic.
     """
     found = await admin.broker(broker) if broker else await admin.broker_of(topic)
-    pairs = {name: value for name, value in ((KEYS, keys), (TAGS, tags)) if value}
+    given = {name: value for name, value in ((KEYS, keys), (TAGS, tags)) if value}
+    pairs = {**(properties or {}), **given}
     pairs |= {UNIQ_KEY: os.urandom(16).hex().upper(), WAIT: "true"}
     header = SendMessageHeaderV2(
         producer_group=_PRODUCERS,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from mqlake.admin.groups import QueueProgress
 from mqlake.console.cluster.diagnosis import GroupState, diagnosis
-from mqlake.console.cluster.members import GroupMember, Membership
+from mqlake.console.cluster.members import ConnectedMembers, ReportedMember
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.bodies.running_info import ProcessQueueInfo
 
@@ -19,21 +19,21 @@ def row(queue: int, lag: int, topic: str = "T") -> QueueProgress:
 
 def member(
     name: str, queues: Mapping[int, ProcessQueueInfo] | None = None, text: str = "*"
-) -> GroupMember:
-    return GroupMember(name, "1.2.3.4:5", "JAVA", 1, "b:1", {"T": text})._replace(
+) -> ReportedMember:
+    return ReportedMember(name, "1.2.3.4:5", "JAVA", 1, "b:1", {"T": text})._replace(
         queues={MessageQueue("T", "b", at): info for at, info in (queues or {}).items()}
     )
 
 
 def texts(
     rows: list[QueueProgress],
-    members: list[GroupMember],
+    members: list[ReportedMember],
     *,
     rates: tuple[float, float] = (0.0, 0.0),
     may: bool = True,
     model: str = "CLUSTERING",
 ) -> str:
-    membership = Membership(members, {"T": "*"}, model, "CONSUME_PASSIVELY", all_asked=True)
+    membership = ConnectedMembers(members, {"T": "*"}, model, "CONSUME_PASSIVELY", all_asked=True)
     found = diagnosis(GroupState(rows, membership, {"b": may}, *rates, NOW))
     return "\n".join(each.text for each in found)
 

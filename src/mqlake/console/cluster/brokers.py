@@ -27,7 +27,7 @@ _PATIENCE: Final = 3.0
 _CONFIG_AGE: Final = 30.0
 
 
-class BrokerState(NamedTuple):
+class BrokerSummary(NamedTuple):
     """A broker; its numbers are 0 if it does not answer.
 
     Attributes:
@@ -54,10 +54,10 @@ class BrokerState(NamedTuple):
     warnings: list[Warned]
 
 
-async def broker_states(view: ClusterView) -> list[BrokerState]:
+async def broker_states(view: ClusterView) -> list[BrokerSummary]:
     """Return all brokers, by cluster, name and id. They are asked at the same time."""
 
-    async def fetch() -> list[BrokerState]:
+    async def fetch() -> list[BrokerSummary]:
         asked = [
             _state(view, data.cluster, data.broker_name, broker_id, address, len(addresses) - 1)
             for data in await view.brokers()
@@ -75,7 +75,7 @@ async def broker_states(view: ClusterView) -> list[BrokerState]:
 
 async def _state(
     view: ClusterView, cluster: str, name: str, broker_id: int, address: str, slaves: int
-) -> BrokerState:
+) -> BrokerSummary:
     facts = await _facts(view, address)
     config: Mapping[str, str] = {}
     ha: HaRuntimeInfo | None = None
@@ -91,7 +91,7 @@ async def _state(
             ha = await _or_nothing(brokers.ha_status(admin, address), None)
     now = SystemClock().milliseconds()
     shown = facts or {}
-    return BrokerState(
+    return BrokerSummary(
         cluster=cluster,
         name=name,
         role="master" if is_master else f"slave {broker_id}",

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from mqlake.admin.groups import QueueProgress
 from mqlake.console.cluster.attention import BAD, WARN, Warned
-from mqlake.console.cluster.members import GroupMember, Membership
+from mqlake.console.cluster.members import ConnectedMembers, ReportedMember
 from mqlake.formats.topic_names import RETRY_PREFIX
 from mqlake.protocol.bodies.message_queue import MessageQueue
 
@@ -32,7 +32,7 @@ class GroupState(NamedTuple):
     """
 
     progress: Sequence[QueueProgress]
-    membership: Membership
+    membership: ConnectedMembers
     may_consume: Mapping[str, bool]
     in_rate: float
     out_rate: float
@@ -44,9 +44,9 @@ class GroupState(NamedTuple):
         return sum(max(0, each.lag) for each in self.progress)
 
 
-def owners(members: Sequence[GroupMember]) -> dict[MessageQueue, list[GroupMember]]:
+def owners(members: Sequence[ReportedMember]) -> dict[MessageQueue, list[ReportedMember]]:
     """Return the members to which queues are assigned."""
-    found: dict[MessageQueue, list[GroupMember]] = {}
+    found: dict[MessageQueue, list[ReportedMember]] = {}
     for member in members:
         for queue in member.queues:
             found.setdefault(queue, []).append(member)
@@ -85,7 +85,7 @@ def _forbidden(state: GroupState) -> Iterator[Warned]:
             )
 
 
-def _differing(membership: Membership) -> Iterator[Warned]:
+def _differing(membership: ConnectedMembers) -> Iterator[Warned]:
     """Name topics to which members subscribe differently: then each gets messages of the other."""
     known = [each for each in membership.members if each.subscriptions is not None]
     topics = sorted({topic for each in known for topic in each.subscriptions or {}})
@@ -104,7 +104,7 @@ def _differing(membership: Membership) -> Iterator[Warned]:
         )
 
 
-def _failing(members: Sequence[GroupMember]) -> Iterator[Warned]:
+def _failing(members: Sequence[ReportedMember]) -> Iterator[Warned]:
     failing = [each for each in members if each.failing > 0]
     if failing:
         rate = sum(each.failing for each in failing)

@@ -24,7 +24,7 @@ _PATIENCE: Final = 3.0
 _AGE: Final = 3.0
 
 
-class GroupMember(NamedTuple):
+class ReportedMember(NamedTuple):
     """A member.
 
     Attributes:
@@ -46,7 +46,7 @@ class GroupMember(NamedTuple):
     problem: str = ""
 
 
-class Membership(NamedTuple):
+class ConnectedMembers(NamedTuple):
     """Who consumes for a group now.
 
     Attributes:
@@ -57,19 +57,19 @@ class Membership(NamedTuple):
         all_asked: whether every member was asked what it does.
     """
 
-    members: list[GroupMember]
+    members: list[ReportedMember]
     subscriptions: Mapping[str, str]
     model: str
     consume_type: str
     all_asked: bool
 
 
-async def membership(view: ClusterView, group: str) -> Membership:
+async def membership(view: ClusterView, group: str) -> ConnectedMembers:
     """Return the members of a group. The first ones are asked what they do."""
     return await view.kept.get(("members", group), _AGE, lambda: _fetch(view, group))
 
 
-async def _fetch(view: ClusterView, group: str) -> Membership:
+async def _fetch(view: ClusterView, group: str) -> ConnectedMembers:
     masters = list((await view.masters()).values())
     answers = await asyncio.gather(*(_connected(view, each, group) for each in masters))
     known: dict[str, tuple[ClientConnection, str]] = {}
@@ -87,7 +87,7 @@ async def _fetch(view: ClusterView, group: str) -> Membership:
         *(_described(view, group, client, broker) for client, broker in clients[:_ASKED])
     )
     others = [_member(client, broker) for client, broker in clients[_ASKED:]]
-    return Membership([*asked, *others], subscriptions, model, consume_type, not others)
+    return ConnectedMembers([*asked, *others], subscriptions, model, consume_type, not others)
 
 
 def expression_text(subscription: Subscription) -> str:
@@ -105,15 +105,15 @@ async def _connected(view: ClusterView, broker: str, group: str) -> ConsumerConn
     return decode_answer(ConsumerConnections, answer.body)
 
 
-def _member(client: ClientConnection, broker: str) -> GroupMember:
-    return GroupMember(
+def _member(client: ClientConnection, broker: str) -> ReportedMember:
+    return ReportedMember(
         client.client_id, client.client_addr, client.language, client.version, broker
     )
 
 
 async def _described(
     view: ClusterView, group: str, client: ClientConnection, broker: str
-) -> GroupMember:
+) -> ReportedMember:
     member = _member(client, broker)
     header = ConsumerHeader(consumer_group=group, client_id=client.client_id)
     try:
@@ -127,7 +127,7 @@ async def _described(
         return member._replace(problem=str(error))
 
 
-def _with_report(member: GroupMember, report: Mapping[str, object]) -> GroupMember:
+def _with_report(member: ReportedMember, report: Mapping[str, object]) -> ReportedMember:
     """Return a member with what it reports, which may be anything.
 
     Raises:

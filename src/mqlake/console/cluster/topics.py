@@ -39,7 +39,7 @@ class TopicRow(NamedTuple):
     brokers: int
 
 
-class TopicTables(NamedTuple):
+class TopicSettingsTables(NamedTuple):
     """The settings of all topics.
 
     Attributes:
@@ -71,14 +71,14 @@ async def names(view: ClusterView) -> list[str]:
     return await view.kept.get("topic names", _AGE, lambda: topics.names(view.admin))
 
 
-async def tables(view: ClusterView) -> TopicTables:
+async def tables(view: ClusterView) -> TopicSettingsTables:
     """Return the settings of all topics, with one request to each master."""
 
-    async def fetch() -> TopicTables:
+    async def fetch() -> TopicSettingsTables:
         masters = await view.masters()
         asked = [_table(view, address) for address in masters.values()]
         found = dict(zip(masters, await asyncio.gather(*asked), strict=True))
-        return TopicTables(
+        return TopicSettingsTables(
             {name: table for name, table in found.items() if not isinstance(table, str)},
             {name: table for name, table in found.items() if isinstance(table, str)},
         )
@@ -94,12 +94,12 @@ async def _table(view: ClusterView, address: str) -> Mapping[str, Topic] | str:
     return decode_answer(Topics, answer.body).topic_config_table
 
 
-def rows(found: list[str], known: TopicTables) -> list[TopicRow]:
+def rows(found: list[str], known: TopicSettingsTables) -> list[TopicRow]:
     """Return the rows of some topics."""
     return [_row(name, known) for name in found]
 
 
-def _row(name: str, known: TopicTables) -> TopicRow:
+def _row(name: str, known: TopicSettingsTables) -> TopicRow:
     settings = [table[name] for table in known.by_broker.values() if name in table]
     read = sum(each.read_queue_nums for each in settings)
     write = sum(each.write_queue_nums for each in settings)

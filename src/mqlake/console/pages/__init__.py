@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from starlette.routing import BaseRoute
 
-from mqlake.console.pages import cluster, delayed, groups, sql, store_files, topics
+from mqlake.console.pages import cluster, delayed, groups, messages, sql, store_files, topics
 
 
 class Section(NamedTuple):
@@ -28,6 +28,7 @@ SECTIONS: Final = (
     Section("Cluster", "/cluster", cluster.routes),
     Section("Topics", "/topics", topics.routes),
     Section("Groups", "/groups", groups.routes),
+    Section("Messages", "/messages", messages.routes),
     Section("Delayed", "/delayed", delayed.routes),
     Section("Store", "/store", store_files.routes),
     Section("SQL", "/sql", sql.routes),

@@ -1,0 +1,316 @@
+"""The pages of messages: search, one message, live tail, and giving one to a group again."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from mqlake.admin import groups, messages, topics
+from mqlake.console.access.changes import change, done, reading
+from mqlake.console.access.forms import PostedForm
+from mqlake.console.cluster.members import membership
+from mqlake.console.cluster.view import ClusterView
+from mqlake.console.messages import search
+from mqlake.console.messages.bodies import body_view, decoded, plain_body
+from mqlake.console.messages.redelivery import (
+    consume_directly,
+    group_of_dead_letters,
+    origin_of,
+    resend,
+)
+from mqlake.console.messages.search import FoundMessage, Searched, StoreTimes
+from mqlake.console.messages.traces import trace_of
+from mqlake.console.page import page, shell_line, url
+from mqlake.console.page_error import PageError
+from mqlake.console.state import cluster_of, console_of
+from mqlake.errors import MqlakeError
+
+_WAYS: Final = {
+    "time": "store time",
+    "key": "key",
+    "unique": "unique key (message id)",
+    "id": "offset message id",
+    "offset": "queue offset",
+}
+_TRACKED: Final = 20
+"""Groups whose offsets the page of a message asks for."""
+
+
+def routes() -> list[BaseRoute]:
+    """Return the routes of the section."""
+    return [
+        Route("/messages", _search, methods=["GET"]),
+        Route("/messages/tail", _tail, methods=["GET"]),
+        Route("/messages/message", _message, methods=["GET"]),
+        reading("/messages/decode", _decode),
+        change("/messages/resend", _resend, "messages.resend"),
+        change("/messages/consume", _consume, "messages.consume"),
+    ]
+
+
+def _command(request: Request, name: str, *words: object) -> str:
+    names = console_of(request).options.name_servers
+    return shell_line(["mqlake", "admin", name, "-n", names, *words])
+
+
+class _Query:
+    """What the address of a page asks for."""
+
+    def __init__(self, request: Request) -> None:
+        query = request.query_params
+        self.topic = query.get("topic", "").strip()
+        self.by = query.get("by", "time")
+        self.key = query.get("key", "").strip()
+        self.tags = query.get("tags", "").strip() or "*"
+        self.broker = query.get("broker", "").strip()
+        self.queue = _number(query.get("queue", ""), "Queue") or 0
+        self.offset = _number(query.get("offset", ""), "Offset") or 0
+        self.begin = _number(query.get("begin", ""), "From")
+        self.end = _number(query.get("end", ""), "To")
+        self.most = min(_number(query.get("most", "50"), "At most") or 50, search.MOST)
+
+    @property
+    def span(self) -> StoreTimes:
+        return StoreTimes(self.begin, self.end)
+
+
+def _number(text: str, label: str) -> int | None:
+    text = text.strip()
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise PageError(f"{label} is {text[:50]!r}, and must be a number")
+    return int(text)
+
+
+async def _search(request: Request) -> Response:
+    query = _Query(request)
+    if query.by not in _WAYS:
+        raise PageError(f"Messages cannot be found by {query.by[:50]!r}")
+    wants = query.topic or (query.by == "id" and query.key)
+    result = await _found(cluster_of(request), query) if wants else None
+    later = result.later if result else None
+    return page(
+        request,
+        "messages/search.html",
+        title="Messages",
+        query=query,
+        ways=_WAYS,
+        result=result,
+        rows=[_row(each) for each in result.found] if result else [],
+        most=search.MOST,
+        seconds=int(search.SECONDS),
+        later=url("/messages", **{**request.query_params, "begin": later}) if later else "",
+        line=_line(request, query),
+    )
+
+
+async def _found(view: ClusterView, query: _Query) -> Searched:
+    match query.by:
+        case "time":
+            return await search.by_time(view, query.topic, query.tags, query.span, query.most)
+        case "offset":
+            broker = query.broker or next(iter(await view.masters()), "")
+            return await search.by_offset(
+                view, query.topic, broker, query.queue, query.offset, query.most
+            )
+        case "id":
+            record = await messages.by_id(view.admin, query.key)
+            names = {address: name for name, address in (await view.masters()).items()}
+            return Searched([FoundMessage(names.get(record.store_host, ""), record)], True, [])
+        case _:
+            if not query.key:
+                raise PageError("The key is missing", "Fill in a key, and search again.")
+            kind = "U" if query.by == "unique" else "K"
+            return await search.by_key(view, query.topic, query.key, query.span, query.most, kind)
+
+
+def _line(request: Request, query: _Query) -> str:
+    topic = query.topic or "TOPIC"
+    match query.by:
+        case "key":
+            return _command(request, "queryMsgByKey", "-t", topic, "-k", query.key or "KEY")
+        case "unique":
+            words = ("-t", topic, "-i", query.key or "ID")
+            return _command(request, "queryMsgByUniqueKey", *words)
+        case "id":
+            return _command(request, "queryMsgById", "-i", query.key or "ID")
+        case "offset":
+            words = ("-t", topic, "-b", query.broker or "BROKER", "-i", query.queue)
+            return _command(request, "queryMsgByOffset", *words, "-o", query.offset)
+        case _:
+            begin = () if query.begin is None else ("-b", query.begin)
+            end = () if query.end is None else ("-e", query.end)
+            words = ("-t", topic, "-c", query.most, *begin, *end)
+            return _command(request, "printMsg", *words)
+
+
+def _row(found: FoundMessage) -> dict[str, object]:
+    record = found.record
+    view = body_view(record)
+    return {
+        "at": record.store_timestamp,
+        "broker": found.broker,
+        "queue": record.queue_id,
+        "offset": record.queue_offset,
+        "keys": " ".join(record.keys),
+        "tags": record.tags or "",
+        "size": view.size,
+        "start": view.text[:160],
+        "url": message_url(found),
+    }
+
+
+def message_url(found: FoundMessage) -> str:
+    """Return the address of the page of a message."""
+    record = found.record
+    return url(
+        "/messages/message",
+        topic=record.topic,
+        broker=found.broker,
+        queue=record.queue_id,
+        offset=record.queue_offset,
+    )
+
+
+async def _tail(request: Request) -> Response:
+    query = _Query(request)
+    if not query.topic:
+        raise PageError("The topic is missing", "Open the live tail from the page of a topic.")
+    result = await search.tail(cluster_of(request), query.topic, query.tags, query.most)
+    return page(
+        request,
+        "messages/tail.html",
+        title=f"Live tail of {query.topic}",
+        query=query,
+        rows=[_row(each) for each in result.found],
+        result=result,
+        line=shell_line(
+            ["mqlake", "tail", query.topic, "-n", console_of(request).options.name_servers]
+        ),
+    )
+
+
+async def _one(view: ClusterView, topic: str, broker: str, queue: int, offset: int) -> FoundMessage:
+    broker = broker or next(iter(await view.masters()), "")
+    return FoundMessage(broker, await messages.by_offset(view.admin, topic, broker, queue, offset))
+
+
+async def _message(request: Request) -> Response:
+    query = _Query(request)
+    view = cluster_of(request)
+    found = await _one(view, query.topic, query.broker, query.queue, query.offset)
+    return await _shown(request, found, "")
+
+
+async def _shown(request: Request, found: FoundMessage, typed: str) -> Response:
+    view, record = cluster_of(request), found.record
+    message_id = record.unique_key or record.message_id
+    (steps, no_steps), tracks = await asyncio.gather(
+        trace_of(view, message_id), _tracks(view, found)
+    )
+    return page(
+        request,
+        "messages/message.html",
+        title=f"Message {message_id}",
+        found=found,
+        record=record,
+        properties=sorted(record.properties.items()),
+        body=body_view(record),
+        typed=typed,
+        message_id=message_id,
+        url_here=message_url(found),
+        steps=steps,
+        no_steps=no_steps,
+        tracks=tracks,
+        dead_group=group_of_dead_letters(record.topic),
+        origin=origin_of(record),
+        line=_command(
+            request,
+            *("queryMsgByOffset", "-t", record.topic, "-b", found.broker),
+            *("-i", record.queue_id, "-o", record.queue_offset),
+        ),
+    )
+
+
+async def _tracks(view: ClusterView, found: FoundMessage) -> list[tuple[str, str]]:
+    """Return what each group has done with a message."""
+    record = found.record
+    try:
+        names = await topics.groups(view.admin, record.topic)
+    except MqlakeError:
+        return []
+    states = await asyncio.gather(*(_track(view, name, found) for name in names[:_TRACKED]))
+    rows = list(zip(names, states, strict=False))
+    if len(names) > _TRACKED:
+        rows.append((f"{len(names) - _TRACKED} more groups", "not asked"))
+    return rows
+
+
+async def _track(view: ClusterView, group: str, found: FoundMessage) -> str:
+    record = found.record
+    try:
+        progress = await groups.progress_on(view.admin, group, record.topic)
+    except MqlakeError as error:
+        return f"unknown: {error}"
+    for row in progress:
+        if row.broker_name == found.broker and row.queue_id == record.queue_id:
+            if row.consumer_offset > record.queue_offset:
+                return "has consumed it, skipped it, or does not select its tag"
+            return f"has not consumed it: {record.queue_offset - row.consumer_offset:,} before it"
+    return "has no offset in its queue"
+
+
+def _place(form: PostedForm) -> tuple[str, str, int, int]:
+    return (
+        form.required("topic", "Topic"),
+        form.text("broker"),
+        form.number("queue", "Queue", 0, 2**31),
+        form.number("offset", "Offset", 0, 2**63),
+    )
+
+
+async def _decode(request: Request, form: PostedForm) -> Response:
+    found = await _one(cluster_of(request), *_place(form))
+    typed = await asyncio.to_thread(
+        decoded,
+        plain_body(found.record)[0],
+        form.text("form"),
+        form.required("schema", "Schema"),
+        form.text("message").strip(),
+        framed=form.is_set("framed"),
+    )
+    return await _shown(request, found, typed)
+
+
+async def _resend(request: Request, form: PostedForm) -> Response:
+    view = cluster_of(request)
+    found = await _one(view, *_place(form))
+    sent = await resend(view, found.broker, found.record)
+    group = group_of_dead_letters(found.record.topic)
+    notice = f"A copy was sent to group {group} as {sent.msg_id}. The dead letter stays."
+    return done(request, message_url(found), notice)
+
+
+async def _consume(request: Request, form: PostedForm) -> Response:
+    view, group = cluster_of(request), form.required("group", "Group")
+    found = await _one(view, *_place(form))
+    members = (await membership(view, group)).members
+    if not members:
+        raise PageError(f"Group {group} has no member that could consume it", status=409)
+    wanted = form.text("client").strip()
+    member = next((each for each in members if wanted in ("", each.client_id)), None)
+    if member is None:
+        raise PageError(f"Group {group} has no member {wanted[:200]!r}", status=404)
+    address = (await view.masters()).get(found.broker, "")
+    result = await consume_directly(view, member, group, address, found.record)
+    remark = f": {result.remark}" if result.remark else ""
+    notice = (
+        f"{member.client_id} answered {result.consume_result} after"
+        f" {result.spent_time_mills:,} ms{remark}. Offsets have not changed."
+    )
+    return done(request, message_url(found), notice)
