@@ -109,7 +109,15 @@ document.addEventListener("keydown", (event) => {
   lastKey = event.key;
 });
 
-// Refreshes.
+// Refreshes: not while nobody looks, nor while something in the part is being typed or selected.
+document.addEventListener("htmx:beforeRequest", (event) => {
+  const part = event.detail.elt;
+  const selection = window.getSelection();
+  const isUsed =
+    (part.contains(document.activeElement) && document.activeElement.matches("input, select")) ||
+    (selection && !selection.isCollapsed && part.contains(selection.anchorNode));
+  if (document.hidden || isUsed) event.preventDefault();
+});
 let fresh = Date.now();
 document.addEventListener("htmx:afterSettle", (event) => prepare(event.target.parentElement || document));
 document.addEventListener("htmx:afterRequest", (event) => {
