@@ -437,6 +437,11 @@ class BrokerSettings(ReplicationSettings, frozen=True, rename="camel", kw_only=T
     """Requests that take at least this long are logged as slow, with the client, the request and
     its answer. 0: none. Requests that wait for messages are never slow."""
 
+    # Console
+    console_port: Restart[Annotated[int, Within(0, LAST_PORT)]] = 0
+    """The port of 127.0.0.1 for a web console ([console.md](console.md)) that also shows this
+    broker's store, in a process of its own; usually 8280. 0: none."""
+
     # gRPC
     grpc_server_port: Restart[Annotated[int, Within(0, LAST_PORT)]] = 0
     """The port for RocketMQ 5's own clients, which speak gRPC ([grpc.md](grpc.md)); usually 8081.

@@ -27,6 +27,7 @@ from mqlake.store.config.properties_file import PATH, read_changed
 from mqlake.tls.settings import tls_fields
 
 if TYPE_CHECKING:
+    from mqlake.programs.console import ConsoleProcess
     from mqlake.proxy.local import LocalService
 
 NAMESRV_PORT = 9876
@@ -77,6 +78,26 @@ def _grpc_service(broker: Broker) -> LocalService:
     return LocalService(broker)
 
 
+def _check_console() -> None:
+    """Check, before the store is opened, that the console can be started."""
+    from mqlake.programs.console import check_console_installed
+
+    check_console_installed()
+
+
+def _console(settings: BrokerSettings, name_servers: str) -> ConsoleProcess:
+    from mqlake.console.options import ConsoleOptions
+    from mqlake.programs.console import ConsoleProcess
+
+    return ConsoleProcess(
+        ConsoleOptions(
+            name_servers=name_servers,
+            stores=(settings.store_path.absolute(),),
+            port=settings.console_port,
+        )
+    )
+
+
 class BrokerProgram:
     """A broker and, if its settings name no name server, a name server in the same event loop.
 
@@ -112,6 +133,8 @@ class BrokerProgram:
         settings = self._settings
         if settings.grpc_server_port:
             _check_grpc()
+        if settings.console_port:
+            _check_console()
         async with AsyncExitStack() as undo:
             if not settings.name_servers:
                 address = await self._start_name_server(undo)
@@ -133,6 +156,8 @@ class BrokerProgram:
             )
             if settings.grpc_server_port:
                 self._grpc = await undo.enter_async_context(_grpc_service(self.broker))
+            if settings.console_port:
+                await undo.enter_async_context(_console(settings, settings.namesrv_addr))
             self._serving = self.broker
             undo.push_async_callback(self._stop_publishing)
             self.name_servers = settings.namesrv_addr

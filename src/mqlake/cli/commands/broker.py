@@ -74,6 +74,16 @@ def broker(
             " 8081 (grpcServerPort). Needs `pip install 'mqlake[grpc]'`.",
         ),
     ] = None,
+    console_port: Annotated[
+        int | None,
+        typer.Option(
+            "--console-port",
+            min=1,
+            max=65535,
+            help="Also run a web console on this port of 127.0.0.1, usually 8280, in another"
+            " process (consolePort). Needs `pip install 'mqlake[console]'`.",
+        ),
+    ] = None,
     namesrv_port: Annotated[
         int,
         typer.Option(
@@ -95,6 +105,7 @@ def broker(
         "storePathRootDir": store,
         "listenPort": port,
         "grpcServerPort": grpc_port,
+        "consolePort": console_port,
         "namesrvAddr": namesrv,
     }
 
