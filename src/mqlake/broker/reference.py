@@ -24,7 +24,8 @@ Names, meanings and defaults are RocketMQ's unless stated otherwise. RocketMQ do
 `maxFilterExpressionSize`, `maxConnectionMemory`, `proxyProtocolAddresses`, `slowRequestMillis`,
 `consolePort`, `haTlsEnable`, `maxUserNums`, `maxAclEntryNums`, or the settings under
 [Limits](#limits) and [Limits of one address or user](#limits-of-one-address-or-user); those under
-[gRPC](#grpc) are settings of its proxy. Times are in milliseconds and sizes in bytes unless stated otherwise.
+[gRPC](#grpc) are settings of its proxy. Times are in milliseconds and sizes in bytes unless stated
+otherwise.
 
 `mqlake broker` reads settings from `-c FILE` and `--set NAME=VALUE`. `MessageStore.open` and
 `mqlake.testing.broker` take them as a mapping. A name that is not on this page has no effect and
