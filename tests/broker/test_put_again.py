@@ -27,7 +27,7 @@ from tests import simulated
 from tests.broker.pop.popping import GROUP, RETRY, TOPIC, Popped, header, pop
 from tests.broker.putting_again import FAST, HALF, KEY, give_back
 from tests.broker.running import Running, running, to
-from tests.broker.send import random_runs as runs
+from tests.broker.send import random_sends as runs
 from tests.broker.send.streams import ask, warm
 from tests.protocol.messages import SEND_FIELDS
 from tests.until import until

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from mqlake.broker.send.singles import _LONGEST as SINGLES_LONGEST
 
 from mqlake.arrow.consumer import ArrowConsumer
 from mqlake.broker.acting.family import GIVES_BACK as ACTING_GIVES_BACK
@@ -15,7 +16,6 @@ from mqlake.broker.pop.ordered import _LONGEST_ATTEMPT_ID as ORDERED_LONGEST_ATT
 from mqlake.broker.pop.reading import MOST_BYTES as POP_READING_MOST_BYTES
 from mqlake.broker.pop.requests import _MOST_MESSAGES as POP_REQUESTS_MOST_MESSAGES
 from mqlake.broker.pull.patterns import MOST_QUEUES as PATTERNS_MOST_QUEUES
-from mqlake.broker.send.singles import _LONGEST as SINGLES_LONGEST
 from mqlake.broker.slave.following import FULL as FOLLOWING_FULL
 from mqlake.broker.slave.following import TICK as FOLLOWING_TICK
 from mqlake.broker.state.clients.notices import _DELAY as NOTICES_DELAY

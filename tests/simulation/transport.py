@@ -60,6 +60,9 @@ class _Socket:
     def setsockopt(self, *_: int) -> None:
         pass
 
+    def fileno(self) -> int:
+        return -1
+
 
 class End(asyncio.Transport):
     """One end of a connection.

@@ -23,8 +23,6 @@ SHORT = {
     "broker/admin/accounts.py",
     "broker/pull/warm_up.py",
     "broker/quotas.py",
-    "broker/send/company.py",
-    "broker/send/warm_up.py",
     "broker/state/client_clock.py",
     "broker/state/message_topics.py",
     "doctor/kernels.py",

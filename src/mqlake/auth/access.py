@@ -80,7 +80,7 @@ class Access:
         """
         if not self.checks:
             return routes
-        return [replace(route, run=None, one=None) for route in routes]
+        return [replace(route, run=None) for route in routes]
 
     def user(self, request: Command) -> User | None:
         """Return who has signed a request that passed the checks; None if nobody has."""

@@ -207,8 +207,9 @@ class Broker(RemotingService):
         settings, replication = self.settings, self.state.replication
         limits = Limits(memory=settings.max_connection_memory, share=settings.max_address_share)
         slow, exporter = settings.slow_request_millis, settings.metrics_exporter_type
+        lane = self._open_lane()
         self._server = server = RemotingServer(
-            self.routes,
+            self.routes if lane is None else lane.routes(self.routes),
             limits,
             self._checks(),
             server_tls(settings),
@@ -225,16 +226,15 @@ class Broker(RemotingService):
         )
         self._limit_clients()
         self._live.on_change(self._limit_clients, *QUOTAS)
-        lane = self._open_lane(server)
         for port in (settings.listen_port, settings.listen_port - FAST_PORT_DISTANCE):
             await server.start(settings.listen_address, port)
         if lane is not None:
-            server.read_directly(lane)
+            lane.open(server)
             undo.callback(lane.stop)
         undo.push_async_callback(replication.stop)
         await replication.start(server.budget)
 
-    def _open_lane(self, server: RemotingServer) -> Lane | None:
+    def _open_lane(self) -> Lane | None:
         """Return what serves usual sends; None if they take the ordinary path."""
         state, runtime = self.state, self.runtime
         # A turn of the lane has one duration for the log of slow requests.
@@ -246,7 +246,7 @@ class Broker(RemotingService):
         from mqlake.broker.lane.lane import Lane
 
         sends = next(each for each in self.families if isinstance(each, SendMessages))
-        lane = Lane(sends, state, server, SendDecisions(sends, state, runtime))
+        lane = Lane(sends, state, SendDecisions(sends, state, runtime))
         runtime.live.on_change(lane.clear, *QUOTAS)
         return lane
 

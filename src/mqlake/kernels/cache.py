@@ -33,7 +33,6 @@ _SHARED = (
     "protocol/codes.py",
     "protocol/command.py",
     "broker/lane/layout.py",
-    "broker/send/run_frames.py",
 )
 """Other sources that kernels compile in: columns, and the constants of formats and frames."""
 _UNUSED_FOR = 30 * 86_400

@@ -114,6 +114,8 @@ class Peer(asyncio.BufferedProtocol):
             shared.limits, shared.decode_json, shared.runs, in_place=not shared.is_server
         )
         self._incoming: Iterator[Command | Frames] = iter(())
+        self._has_incoming = False
+        self._following: deque[bytes] = deque()
         self._out: list[bytes] = []
         self._out_size = 0
         self._awaited = AwaitedResponses()
@@ -366,6 +368,7 @@ class Peer(asyncio.BufferedProtocol):
             return 0
         reader = self._reader
         size = reader.unfinished + reader.untaken + self._out_size
+        size += sum(map(len, self._following))
         size += self.in_flight * REQUEST + self.bodies
         if self._is_choked and self._transport is not None:
             size += self._transport.get_write_buffer_size()
@@ -422,6 +425,18 @@ class Peer(asyncio.BufferedProtocol):
         if self._transport is not None:
             self._transport.pause_reading()
 
+    @property
+    def unfinished(self) -> int:
+        """Bytes that are held of a frame that is not complete."""
+        return self._reader.unfinished
+
+    def take_unfinished(self) -> bytes:
+        """Return what is held of a frame that is not complete, and hold it no more."""
+        found = self._reader.take_unfinished()
+        if found:
+            self._shared.budget.hold(self, self.measure())
+        return found
+
     def note_left(self) -> None:
         """Note that it is no longer read directly."""
         self.is_read_directly = False
@@ -456,29 +471,31 @@ class Peer(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         if self._reader.room() is None:
-            data = bytes(self._shared.buffer[:nbytes])
-            self.receive(data)
-            direct = self._shared.direct
-            if direct is not None and direct.suits(data):
-                self._suits = True
+            self.receive(bytes(self._shared.buffer[:nbytes]))
+            if self._suits:
                 self._join()
             return
         now = self.last_active = self.last_received = self._shared.loop.time()
-        self._incoming = self._reader.fill(nbytes, now)
+        self._incoming, self._has_incoming = self._reader.fill(nbytes, now), True
         self._take_turn()
 
     def receive(self, data: bytes) -> None:
-        """Serve data that has arrived."""
+        """Serve data that has arrived, after what arrived before."""
         now = self.last_active = self.last_received = self._shared.loop.time()
-        if self._take_one(data):
+        if self._has_incoming:
+            self._following.append(data)
             return
-        self._incoming = self._reader.feed(data, now)
+        self._incoming, self._has_incoming = self._reader.feed(data, now), True
         self._take_turn()
+
+    def note_suitable(self) -> None:
+        """Offer this connection to `Shared.direct` once what was received is served."""
+        self._suits = True
 
     def _join(self) -> None:
         """Be read directly from now on, if that is possible."""
         direct = self._shared.direct
-        if direct is not None and self.may_be_read_directly:
+        if direct is not None and self._may_change_reader:
             self._suits = False
             direct.join(self)
 
@@ -493,13 +510,18 @@ class Peer(asyncio.BufferedProtocol):
         """Return whether nothing waits that must be served, written or refused before what arrives
         next, and what arrives needs neither decryption nor a count.
         """
+        return self._may_change_reader and not self._reader.unfinished
+
+    @property
+    def _may_change_reader(self) -> bool:
+        """Return the same, whatever is held of a frame that is not complete."""
         limits = self._limits
         return (
             self._is_open
             and self._tls is None
             and not self.usages
             and not (self._is_choked or self._is_waiting or self._is_held_back)
-            and not self._reader.unfinished
+            and not self._has_incoming
             and self.in_flight < limits.in_flight
             and self.bodies <= limits.bodies
         )
@@ -518,36 +540,6 @@ class Peer(asyncio.BufferedProtocol):
             direct.leave(self)
         elif self._transport is not None:
             self._transport.pause_reading()
-
-    def _take_one(self, data: bytes) -> bool:
-        """Serve data that is one frame, as most is, without the detour by parts; return whether
-        that was done.
-        """
-        shared = self._shared
-        take_one = shared.take_one
-        if (
-            take_one is None
-            or self.held
-            or self._out
-            or self._reader.unfinished
-            or self._is_waiting
-            or self._must_stop()
-            or not shared.turns.enter_round()
-        ):
-            return False
-        try:
-            answer = take_one(self, data)
-        except Exception as error:  # noqa: BLE001 (as in `serve`)
-            _log.error("%s: serving it failed", self.address, exc_info=error)
-            self.close(f"serving it failed: {type(error).__name__}: {error}")
-            return True
-        if answer is None:
-            return False
-        shared.last_read = self
-        self._out.append(answer)
-        self._out_size += len(answer)
-        self.flush()
-        return True
 
     def pause_writing(self) -> None:
         """Stop reading requests of a client that does not read the answers."""
@@ -615,7 +607,11 @@ class Peer(asyncio.BufferedProtocol):
         while not self._must_stop():
             command = next(self._incoming, None)
             if command is None:
-                return False
+                if not self._following:
+                    self._has_incoming = False
+                    return False
+                self._incoming = self._reader.feed(self._following.popleft(), self.last_received)
+                continue
             is_run = isinstance(command, Frames)
             if isinstance(command, Frames):
                 self._serve.take_run(self, command)
@@ -669,7 +665,8 @@ class Peer(asyncio.BufferedProtocol):
     def _release(self) -> None:
         """Release what arrived, and what was to be written."""
         self._reader.clear()
-        self._incoming = iter(())
+        self._incoming, self._has_incoming = iter(()), False
+        self._following.clear()
         self._out.clear()
         self._out_size = 0
         self._on_writable.clear()

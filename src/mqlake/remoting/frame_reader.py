@@ -129,6 +129,12 @@ class FrameReader:
         self._rest, self._buffer, self._filled = bytearray(), bytearray(), 0
         self.untaken = 0
 
+    def take_unfinished(self) -> bytes:
+        """Return what is held of a frame that is not complete, and hold it no more."""
+        found = bytes(self._buffer[: self._filled]) if self._filled else bytes(self._rest)
+        self.clear()
+        return found
+
     def room(self) -> memoryview | None:
         """Return where the rest of a large frame is to be received, before a call of `fill`.
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from mqlake.errors import FormatError, MqlakeError
 from mqlake.protocol.codes import ResponseCode
-from mqlake.protocol.command import ONEWAY, Command, Serialization, response
+from mqlake.protocol.command import ONEWAY, Command, response
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.header import Header
 from mqlake.remoting.connection import Peer
@@ -24,28 +24,23 @@ from mqlake.remoting.route import Answer, Check, Route
 
 _log: Final = logging.getLogger("mqlake.remoting")
 
-_BINARY: Final = Serialization.ROCKETMQ.to_bytes()
-_LONGEST_START: Final = len(b'{"code":') + 7
-
 _OTHERS_FAULTS: Final = (FormatError, ConnectionFailedError, RequestTimeoutError)
 """An error of the request, or of another peer that was asked because of it."""
 
 
 class _RouteUse:
-    """A route, how many requests it has served, and a request of its code without a header.
+    """A route, and how many requests it has served.
 
     Attributes:
         kind: that of its requests that succeed at once.
         times: their durations, if these are measured.
     """
 
-    __slots__ = ("bare", "count", "kind", "route", "times")
+    __slots__ = ("count", "kind", "route", "times")
 
     def __init__(self, route: Route, latencies: Latencies | None) -> None:
         self.route, self.count, self.kind = route, 0, RequestKind(int(route.code))
         self.times = latencies.of(self.kind) if latencies is not None else None
-        # Whoever asks for its fields gets a `FrameError`, never the impression that it has none.
-        self.bare = Command(route.code, encoded=b"\0", serialization=Serialization.ROCKETMQ)
 
     def note(self, latencies: Latencies, begin: float, count: int, address: str) -> None:
         """Note requests that were served since a time of `perf_counter`, in one call."""
@@ -75,12 +70,6 @@ class RequestRouter:
     ) -> None:
         self.latencies, self.refused = latencies, 0
         self._served = {int(route.code): _RouteUse(route, latencies) for route in routes}
-        self._ones = {
-            _start(kind, served.route.code): served
-            for served in self._served.values()
-            if served.route.one is not None
-            for kind in served.route.run_kinds
-        }
         self._checks = tuple(checks)
         self._in_flight, self._bodies = limits.in_flight, limits.bodies
         self._tasks: set[asyncio.Task[None]] = set()
@@ -102,11 +91,6 @@ class RequestRouter:
         )
 
     @property
-    def serves_one(self) -> bool:
-        """Whether `take_one` serves any requests."""
-        return bool(self._ones)
-
-    @property
     def counts(self) -> dict[int, int]:
         """The number of served requests, without refused ones, by request code."""
         return {code: served.count for code, served in self._served.items()}
@@ -121,6 +105,19 @@ class RequestRouter:
         served.count += count
         if served.times is not None:
             served.times.add(took * 1000, count)
+
+    def note_answered(
+        self, code: int, response_code: int, took: float, count: int, address: str
+    ) -> None:
+        """Count requests that waited elsewhere, and were answered so.
+
+        Args:
+            took: seconds that they waited.
+            address: of the client.
+        """
+        self._served[code].count += count
+        if self.latencies is not None:
+            self.latencies.add(RequestKind(code, response_code), took, count, address)
 
     def __call__(self, peer: Peer, request: Command) -> None:
         """Serve a request."""
@@ -172,49 +169,12 @@ class RequestRouter:
                 check(peer, frames.first, served.route)
         except Exception:  # noqa: BLE001 (whatever it is, the frame by itself gets it as its answer)
             return
-        latencies = self.latencies
-        if latencies is None:
-            served.count += take(peer, frames)
-            return
-        waiting, begin = peer.in_flight, perf_counter()
+        latencies, waiting, begin = self.latencies, peer.in_flight, perf_counter()
         count = take(peer, frames)
         served.count += count
-        if count and peer.in_flight == waiting:  # Otherwise they are answered later.
+        # If more requests wait than before, these are answered later.
+        if count and latencies is not None and peer.in_flight == waiting:
             served.note(latencies, begin, count, peer.address)
-
-    def take_one(self, peer: Peer, data: bytes) -> bytes | None:
-        """Serve data that is one whole frame; return its answer.
-
-        None if it is more or less, or its route does not accept it: then it is to be served as all
-        others are.
-        """
-        if data[4:5] == _BINARY:
-            start = data[8:10]
-        else:
-            start = data[8 : data.find(b",", 8, 8 + _LONGEST_START) + 1]
-        served = self._ones.get(start)
-        if served is None or peer.usages or len(data) != 4 + int.from_bytes(data[:4]):
-            return None
-        if peer.in_flight >= self._in_flight or peer.bodies > self._bodies:
-            return None
-        route = served.route
-        assert route.one is not None
-        try:
-            for check in self._checks:
-                check(peer, served.bare, route)
-        except Exception:  # noqa: BLE001 (as in `take_run`)
-            return None
-        latencies = self.latencies
-        if latencies is None:
-            answer = route.one(peer, Frames(data, 0, route.code))
-            served.count += answer is not None
-            return answer
-        begin = perf_counter()
-        answer = route.one(peer, Frames(data, 0, route.code))
-        if answer is not None:
-            served.count += 1
-            served.note(latencies, begin, 1, peer.address)
-        return answer
 
     async def _finish(
         self, peer: Peer, request: Command, coroutine: Coroutine[Any, Any, Answer], body: int
@@ -235,11 +195,6 @@ class RequestRouter:
             await asyncio.wait(self._tasks, timeout=grace)
         for task in list(self._tasks):
             task.cancel()
-
-
-def _start(kind: int, code: int) -> bytes:
-    """Return what the header of a request begins with."""
-    return code.to_bytes(2) if kind == Serialization.ROCKETMQ else b'{"code":%d,' % code
 
 
 def _answer(peer: Peer, request: Command, answer: Command) -> None:

@@ -24,10 +24,6 @@ TakeRun = Callable[[Peer, Frames], int]
 """Serves consecutive frames in one call: advances `Frames.at` past the frames that it answered, and
 returns how many those were. The rest is served frame by frame."""
 
-TakeOne = Callable[[Peer, Frames], bytes | None]
-"""Serves the only frame that arrived; returns the frame that answers it, None if it is to be served
-otherwise."""
-
 
 @dataclass(frozen=True, slots=True)
 class Route:
@@ -40,7 +36,6 @@ class Route:
             exactly this type.
         run: serves many frames in one call.
         run_kinds: how the headers of such frames are serialized.
-        one: serves a frame that arrived alone, with a header of these kinds.
     """
 
     code: int
@@ -49,7 +44,6 @@ class Route:
     header: type[Header] | None = None
     run: TakeRun | None = None
     run_kinds: tuple[Serialization, ...] = (Serialization.ROCKETMQ,)
-    one: TakeOne | None = None
 
 
 Check = Callable[[Peer, Command, Route], None]
@@ -58,6 +52,4 @@ Check = Callable[[Peer, Command, Route], None]
 For a run, the check receives only the first frame's header. The other frames come over the same
 connection and go to the same topic, or pull from it for the same group; a frame with an extra
 header field, such as a signature, is never part of a run of sends, and a run of pulls only if all
-its frames have the same one. For a frame that arrived alone, only the request's code is that of the
-frame: if the check asks for its header, this fails, and the frame is then served as all others are,
-with its header."""
+its frames have the same one."""

@@ -115,6 +115,12 @@ class RemotingServer:
         """
         self._router.note_served(code, took, count)
 
+    def note_answered(
+        self, code: int, response_code: int, took: float, count: int, address: str
+    ) -> None:
+        """Count requests that a `DirectReader` let wait (`RequestRouter.note_answered`)."""
+        self._router.note_answered(code, response_code, took, count, address)
+
     def set_memory(self, size: int) -> None:
         """Set the bytes that all connections together may hold from now on (`Limits.memory`)."""
         self._limits = self._limits._replace(memory=size)
@@ -139,7 +145,6 @@ class RemotingServer:
             router = self._router
             self._shared = Shared(loop, self._limits, router.headers, router.runs)
             self._shared.latencies = router.latencies
-            self._shared.take_one = router.take_one if router.serves_one else None
             self._shared.connections = min(self._limits.connections, _connections())
             self._shared.quotas = self._quotas
             self._sweep_later()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final, Protocol
 
 from mqlake.protocol import json_header
@@ -35,14 +35,11 @@ _FULL_READ: Final = 1 << 12
 class DirectReader(Protocol):
     """Receives from the sockets of some connections, and answers there what it knows.
 
-    It passes everything else to `Peer.receive`, in the order of its arrival. It reads a connection
-    only while `Peer.may_be_read_directly` is true: then nothing waits to be written, and nothing
-    that arrived before waits to be served.
+    A connection is offered to it once `Peer.note_suitable` was called. It passes everything else to
+    `Peer.receive`, in the order of its arrival. It reads a connection only while
+    `Peer.may_be_read_directly` is true: then nothing waits to be written, and nothing that arrived
+    before waits to be served.
     """
-
-    def suits(self, data: bytes) -> bool:
-        """Return whether a connection over which this arrived is to be read here."""
-        ...
 
     def join(self, peer: Peer) -> None:
         """Read a connection from now on, if possible."""
@@ -68,8 +65,6 @@ class Shared:
         peers: the open connections.
         runs: which frames may be served many in one call.
         direct: reads some connections instead of their transports; None if none does.
-        take_one: serves data that is one whole frame, and returns its answer; None if the data is
-            to be served otherwise.
         budget: the memory budget.
         turns: decides which connection is served when.
         connections: the maximum of open connections.
@@ -102,7 +97,6 @@ class Shared:
         self.credentials: Credentials | None = None
         self.latencies: Latencies | None = None
         self.direct: DirectReader | None = None
-        self.take_one: Callable[[Peer, bytes], bytes | None] | None = None
         self.peers: set[Peer] = set()
         self.budget = MemoryBudget(limits.memory, loop)
         self.turns = Turns(loop)

@@ -13,7 +13,7 @@ from mqlake.broker.lane.kernel import LaneKernel
 from mqlake.broker.lane.lane import Lane
 from tests.broker.lane.raw_client import RawClient
 from tests.broker.running import PATIENCE, Running, running, to
-from tests.broker.send.random_runs import KEY, TOPIC
+from tests.broker.send.random_sends import KEY, TOPIC
 
 
 def lane_of(broker: Running) -> Lane:
@@ -36,15 +36,20 @@ async def with_lane(path: Path, **settings: object) -> AsyncIterator[tuple[Runni
         await asyncio.wait_for(lane.load(), PATIENCE)
         assert lane._is_loaded()
         kernel: Any = lane._kernel
-        serve = kernel.serve
+        serve, serve_bytes = kernel.serve, kernel.serve_bytes
 
         def noted(log: Any) -> int:
             reason = serve(log)
             calls.extend((reason, kernel.numbers[layout.MESSAGES]))
             return reason
 
+        def noted_bytes(*arguments: Any) -> tuple[int, int]:
+            found = serve_bytes(*arguments)
+            calls.extend((found[0], kernel.numbers[layout.MESSAGES]))
+            return found
+
         assert isinstance(kernel, LaneKernel)
-        kernel.serve = noted
+        kernel.serve, kernel.serve_bytes = noted, noted_bytes
         try:
             yield broker, calls
         finally:

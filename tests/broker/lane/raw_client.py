@@ -10,8 +10,7 @@ from mqlake.protocol.command import Command, Serialization
 from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
 from tests.broker.running import PATIENCE, Running
-from tests.broker.send.random_runs import KEY
-from tests.broker.send.test_single_frames import made
+from tests.broker.send.random_sends import KEY, made
 from tests.protocol.messages import SEND_FIELDS
 
 FIELDS = SEND_FIELDS | {"i": KEY, "e": "0"}

@@ -19,7 +19,7 @@ from mqlake.protocol.frames import encode
 from tests.broker.lane.lanes import lane_of, served, with_lane
 from tests.broker.lane.raw_client import KINDS, RawClient, usual
 from tests.broker.running import Running
-from tests.broker.send.random_runs import TOPIC
+from tests.broker.send.random_sends import TOPIC
 from tests.broker.slow_reader import SlowReader
 from tests.until import until
 

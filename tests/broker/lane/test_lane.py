@@ -16,8 +16,8 @@ from mqlake.programs.serve import loop_factory
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from tests.broker.lane.lanes import served, with_lane
 from tests.broker.running import running
+from tests.broker.send.bursts import ask_bursts, in_bursts, outcome
 from tests.broker.send.streams import warm
-from tests.broker.send.test_singles import ask_bursts, in_bursts, outcome
 
 pytestmark = pytest.mark.skipif(not is_chosen(), reason="there is no lane")
 
@@ -56,8 +56,7 @@ def test_lane_changes_nothing(
 
 
 def test_times_count_each_send_once(tmp_path: Path) -> None:
-    from tests.broker.send.random_runs import KEY
-    from tests.broker.send.test_single_frames import made
+    from tests.broker.send.random_sends import KEY, made
     from tests.protocol.messages import SEND_FIELDS
 
     async def run() -> None:

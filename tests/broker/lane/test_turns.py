@@ -26,8 +26,7 @@ from mqlake.protocol.codes import RequestCode
 from tests.broker.lane.lanes import lane_of, with_lane
 from tests.broker.lane.raw_client import FIELDS, usual
 from tests.broker.running import PATIENCE, Running
-from tests.broker.send.random_runs import KEY, TOPIC
-from tests.broker.send.test_single_frames import made
+from tests.broker.send.random_sends import KEY, TOPIC, made
 from tests.until import until
 
 pytestmark = pytest.mark.skipif(not is_chosen(), reason="there is no lane")

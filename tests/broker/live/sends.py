@@ -14,7 +14,7 @@ from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutStatus
 from tests.broker.live.observing import change, observes, soon, until
 from tests.broker.running import Running, to
-from tests.broker.send.random_runs import BATCH_FIELDS, KEY, TOPIC, batch, send
+from tests.broker.send.random_sends import BATCH_FIELDS, KEY, TOPIC, batch, send
 from tests.broker.send.streams import ask, warm
 from tests.protocol.messages import SEND_FIELDS
 

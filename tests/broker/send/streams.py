@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command
 from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
 from tests.broker.running import PATIENCE, Running, to
-from tests.broker.send.random_runs import (
+from tests.broker.send.random_sends import (
     KEY,
     TOPIC,
 )
@@ -35,8 +34,8 @@ async def ask(broker: Running, stream: bytes, wanted: int) -> dict[int, Command]
 
 
 async def warm(broker: Running) -> None:
-    """Make the topic, and wait until runs can be taken."""
+    """Make the topic, and wait until the lane is loaded, if there is one."""
     await broker.send(to(TOPIC, properties=KEY))
-    routes = {route.code: route for route in broker.broker.routes}
-    take: Any = routes[RequestCode.SEND_MESSAGE_V2].run
-    await asyncio.wait_for(take.__self__.load(), PATIENCE)
+    server: Any = broker.broker
+    if (lane := server._server._shared.direct) is not None:
+        await asyncio.wait_for(lane.load(), PATIENCE)

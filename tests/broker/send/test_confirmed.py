@@ -14,7 +14,7 @@ from mqlake.protocol.headers.offsets import OffsetHeader, QueueHeader
 from mqlake.protocol.headers.send import SendBackHeader
 from tests import simulated
 from tests.broker.running import PATIENCE, Running, running, to
-from tests.broker.send.random_runs import usual
+from tests.broker.send.random_sends import usual
 from tests.broker.send.streams import ask, warm
 from tests.broker.transactions.half_messages import PAIRS, prepare
 from tests.store.held_watermark import HeldWatermark

@@ -14,7 +14,7 @@ from mqlake.protocol.headers.send import SendMessageResponseHeader
 from tests import simulated
 from tests.broker.admin.asking import done, wanted
 from tests.broker.running import running, to
-from tests.broker.send.random_runs import KEY, TOPIC, send
+from tests.broker.send.random_sends import KEY, TOPIC, send
 from tests.broker.send.streams import ask, warm
 from tests.protocol.messages import SEND_FIELDS
 

@@ -24,7 +24,8 @@ from mqlake.protocol.json_header import decode_typed
 from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
-from tests.broker.send.random_runs import check, check_batches, mutated, mutated_batches
+from tests.broker.lane.test_single_send import check
+from tests.broker.send.random_sends import mutated
 from tests.hostile.cases import Case, Target, require, same
 from tests.hostile.disk import sandbox
 from tests.protocol import mutations
@@ -48,8 +49,6 @@ Start = Callable[[AsyncExitStack, Path], Coroutine[Any, Any, int]]
 
 _TYPED = decode_typed({RequestCode.SEND_MESSAGE_V2: SendMessageHeaderV2})
 _LIMITS = Limits(frame=1 << 20, header=1 << 17)
-_BATCHES = 0.2
-"""Of all runs."""
 
 
 def frames(case: Case) -> None:
@@ -237,22 +236,20 @@ def to_name_server(case: Case) -> None:
 
 
 def runs(case: Case) -> None:
-    """Read mutated sends, and batches, as runs."""
+    """Read mutated sends, each from where the one before it ends."""
     for _ in range(RUNS):
-        is_of_batches = case.dice.random() < _BATCHES
-        data = (mutated_batches if is_of_batches else mutated)(case.dice)
+        data, at = mutated(case.dice), 0
         case.feed(len(data))
-        if is_of_batches:
-            case.seen["taken batches"] += check_batches(data)
-        else:
-            case.seen["taken"] += check(data)
+        while at < len(data) and check(data, at):
+            case.seen["taken"] += 1
+            at += 4 + int.from_bytes(data[at : at + 4])
 
 
 TARGETS = (
     Target(
         "runs-bounds-checked",
-        "Runs of sends and of batches, some with hostile values, some with changed bytes: the "
-        "kernels read the same as a reader of single frames. Bounds-checked.",
+        "Runs of sends, some with hostile values, some with changed bytes: the "
+        "kernel reads the same as a reader of single frames. Bounds-checked.",
         runs,
         0.4,
         bounds_checked=True,

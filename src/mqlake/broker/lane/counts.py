@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from mqlake.broker.lane import layout
 from mqlake.broker.lane.kernel import LaneKernel
-from mqlake.broker.lane.seats import Seats
 from mqlake.broker.state.times import Durations
 from mqlake.protocol.codes import RequestCode
+from mqlake.remoting.connection import Peer
 from mqlake.remoting.latencies import RequestKind
 from mqlake.remoting.server import RemotingServer
 
@@ -22,8 +23,12 @@ class LaneCounts:
     def __init__(self, put_times: Durations, server: RemotingServer) -> None:
         self._put_times, self._server = put_times, server
 
-    def add(self, kernel: LaneKernel, seats: Seats) -> None:
-        """Add what the kernel has counted since."""
+    def add(self, kernel: LaneKernel, peer_of: Callable[[int], Peer | None]) -> None:
+        """Add what the kernel has counted since.
+
+        Args:
+            peer_of: returns the connection with a number.
+        """
         numbers, times = kernel.numbers, kernel.times
         if numbers[layout.LONGEST] <= layout.BINS[0]:  # As most are.
             count, sums = numbers[layout.MESSAGES], kernel.first_times
@@ -35,16 +40,16 @@ class LaneCounts:
             if count:
                 self._note(total / count / _NANOSECONDS, count)
         times[:] = 0
-        self._tell_slow(kernel, seats)
+        self._tell_slow(kernel, peer_of)
         numbers[layout.LONGEST] = 0
 
     def _note(self, took: float, count: int) -> None:
         self._put_times.add(took, count)
         self._server.note_served(_KIND.request_code, took, count)
 
-    def _tell_slow(self, kernel: LaneKernel, seats: Seats) -> None:
+    def _tell_slow(self, kernel: LaneKernel, peer_of: Callable[[int], Peer | None]) -> None:
         latencies, longest = self._server.latencies, kernel.numbers[layout.LONGEST] / 1e6
         if latencies is not None and longest >= latencies.slow:
-            peer = seats.peer(kernel.numbers[layout.LONGEST_OF])
+            peer = peer_of(kernel.numbers[layout.LONGEST_OF])
             address = peer.address if peer is not None else "not connected"
             latencies.tell(_KIND, longest, kernel.numbers[layout.LONGEST_COUNT], address)

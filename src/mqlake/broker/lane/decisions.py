@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from mqlake.broker.lane.topics import LaneTopics
+from mqlake.broker.lane.topics import MOST_QUEUES, LaneTopics
 from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.send.checks import MULTI_TAG
 from mqlake.broker.send.send import SendMessages
 from mqlake.broker.state.broker_state import BrokerState
-from mqlake.protocol.codes import RequestCode
+from mqlake.errors import FormatError
+from mqlake.formats.config.topics import Topic
+from mqlake.formats.topic_names import RETRY_PREFIX
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.send import SendMessageHeaderV2
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.frame_reader import Frames
-
-_CODE = int(RequestCode.SEND_MESSAGE_V2)
 
 
 class SendDecisions:
@@ -21,8 +24,9 @@ class SendDecisions:
     """
 
     def __init__(self, sends: SendMessages, state: BrokerState, runtime: BrokerRuntime) -> None:
-        self._topic_of, self._live = sends.topic_of, runtime.live
+        self._checks, self._direct = sends.checks, state.topics.direct
         self._outside, self._watermarks = state.store.appends.outside, state.store.watermarks
+        self._copies, self._live = state.store.copies, runtime.live
         config = state.store.config
         self._tables = config.topics, config.static_topics
         self._settings = runtime.live.now
@@ -35,9 +39,14 @@ class SendDecisions:
         return topics.changes, static_topics.changes
 
     @property
+    def must_wait(self) -> bool:
+        """Return whether sends are answered once they are durable, or on slaves."""
+        return not self._watermarks.confirms_at_append
+
+    @property
     def are_possible(self) -> bool:
-        """Return whether sends may be put and answered at once."""
-        return self._outside.is_open and self._watermarks.confirms_at_append
+        """Return whether sends may be put, and none is answered at once that slaves are missing."""
+        return self._outside.is_open and (not self.must_wait or self._copies.missing is None)
 
     def renew(self) -> bool:
         """Forget what may have changed; return whether the settings have."""
@@ -62,13 +71,29 @@ class SendDecisions:
         """Ask for the next offset of a queue."""
         self.topics.offsets[queue] = self._outside.next_offset(self.topics.queues[queue])
 
-    def ask_topic(self, peer: Peer, data: bytes) -> bool:
-        """Ask whether the send at the beginning of received data is accepted; return whether
-        others like it may be put.
+    def ask_topic(self, peer: Peer, frames: Frames) -> bool:
+        """Ask whether the first of these sends is accepted; return whether others like it may be
+        put.
         """
-        topic = self._topic_of(peer, Frames(data, 0, _CODE))
+        topic = self._topic_of(peer, frames)
         self.renew()  # The topic may have been created just now.
         if topic is None or (route := self._outside.route(topic.topic_name)) is None:
             return False
-        queues = max(topic.write_queue_nums, topic.read_queue_nums)
-        return self.topics.add(topic.topic_name, queues, route)
+        return self.topics.add(topic.topic_name, _queues(topic), route)
+
+    def _topic_of(self, peer: Peer, frames: Frames) -> Topic | None:
+        """Return the topic of a send that is accepted, if all sends to it are usual."""
+        try:
+            header = frames.first.header(SendMessageHeaderV2)
+            if header.topic.startswith(RETRY_PREFIX) or self._direct(header.topic) is None:
+                return None
+            topic = self._checks.topic(header, peer)
+        except (FormatError, RemotingError):  # This is reported when the send is served by itself.
+            return None
+        is_usual = topic.topic_filter_type != MULTI_TAG and _queues(topic) <= MOST_QUEUES
+        # A damaged topics.json may have a topic under another's name.
+        return topic if is_usual and topic.topic_name == header.topic else None
+
+
+def _queues(topic: Topic) -> int:
+    return max(topic.write_queue_nums, topic.read_queue_nums)

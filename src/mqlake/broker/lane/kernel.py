@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator
+from time import monotonic_ns
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -14,13 +15,16 @@ from mqlake.broker.lane import layout
 from mqlake.broker.lane.answers import LaneAnswers, lane_answers
 from mqlake.broker.lane.compiled.topics import enter
 from mqlake.broker.lane.compiled.turn import serve
+from mqlake.broker.lane.rests import Rests
 from mqlake.broker.lane.topics import LaneTopics
-from mqlake.broker.send.run_frames import Most
-from mqlake.broker.send.runs import UsualSends
-from mqlake.dispatch.batch import Bytes
 from mqlake.dispatch.compiled.put_sent import NUMBERS
 from mqlake.kernels import jit
 from mqlake.kernels.entry_point import entry_point_for
+from mqlake.remoting.limits import Limits
+
+if TYPE_CHECKING:
+    from mqlake.broker.send.send import UsualSends
+    from mqlake.dispatch.batch import Bytes
 
 KERNELS: Final = (serve, enter)
 """Compiled, or loaded from the cache, before the first turn."""
@@ -29,106 +33,136 @@ _PROPERTIES: Final = 1 << 16
 """Bytes of the stored properties of one message."""
 _SCRATCH: Final = 64 << 10
 _FIRST_SOCKETS: Final = 1024
+_LENGTH: Final = 4
 _NOTHING: Bytes = np.frombuffer(b"", np.uint8)
 _NO_LOG: Bytes = np.zeros(0, np.uint8)
-NO_ANSWERS: Final = LaneAnswers(
-    _NOTHING, (0, 0, 0), (_NOTHING, _NOTHING, _NOTHING), _NOTHING, np.zeros(7, np.int64)
-)
+_NO_ANSWERS: Final = LaneAnswers(_NOTHING, np.zeros(layout.PLACES + 3, np.int64))
 """For a kernel that serves nothing yet."""
+
+
+class Answered(NamedTuple):
+    """Answers that the caller sends.
+
+    Attributes:
+        connection: its number.
+        answers: the frames.
+        ends: the physical offset after each message that they answer.
+    """
+
+    connection: int
+    answers: bytes
+    ends: list[int]
 
 
 class LaneKernel:
     """The kernel, and what it keeps between two calls.
 
     Attributes:
-        state: the numbers of `layout`, i8[STATES].
-        numbers: the same, for quick access to one of them.
-        data, answers: what was received from one connection, and what answers it.
+        numbers: i8[STATES]: the numbers of `layout`, for quick access to one of them.
+        answers: what answers one connection, or several if it is withheld.
         is_usable: whether the answers have the form that the kernel writes.
+        rests: the incomplete last frames of connections.
         times: i8[2, n]: messages by how long they took, and how many nanoseconds that was.
         first_times: the same, for quick access to one of them.
     """
 
-    def __init__(self, most: Most, own: bytes, answers: LaneAnswers, topics: LaneTopics) -> None:
-        self.is_usable = True
-        self.state = np.zeros(layout.STATES, np.int64)
-        self.numbers = self.state.data
+    def __init__(self, usual: UsualSends | None, topics: LaneTopics) -> None:
+        self._state = np.zeros(layout.STATES, np.int64)
+        self.numbers = self._state.data
         self._time = np.zeros(2, np.int64)
         self._events = np.zeros(layout.EVENT_WORDS * layout.MOST_EVENTS, np.int32)
-        self.data: Bytes = np.zeros(layout.DATA_SIZE, np.uint8)
+        self._data: Bytes = np.zeros(layout.DATA_SIZE, np.uint8)
+        self._bytes: Bytes = np.zeros(layout.DATA_SIZE, np.uint8)
         self.answers: Bytes = np.zeros(layout.ANSWERS_SIZE, np.uint8)
+        self._withheld = np.zeros((5, layout.MOST_WITHHELD), np.int64)
+        self._ends = np.zeros(layout.MOST_SENDS, np.int64)
         self.times = np.zeros((2, len(layout.BINS) + 1), np.int64)
         self.first_times = self.times.data
         self._properties: Bytes = np.zeros(_PROPERTIES, np.uint8)
         self._message = np.zeros(NUMBERS, np.int64)
         self._scratch: Bytes = np.zeros(_SCRATCH, np.uint8)
         self._route: Bytes = np.zeros(layout.ROUTE_SIZE, np.uint8)
-        self._readers: Bytes = np.zeros(_FIRST_SOCKETS, np.uint8)
         self._hosts: Bytes = np.zeros(_FIRST_SOCKETS * 8, np.uint8)
-        self._active = np.zeros(_FIRST_SOCKETS, np.int64)
-        self._served = np.zeros(_FIRST_SOCKETS, np.int64)
+        self._seats = np.zeros((layout.SEAT_ROWS, _FIRST_SOCKETS), np.int64)
+        self.rests = Rests(self.numbers)
         for place, array in (
             (layout.EVENTS_AT, self._events),
-            (layout.DATA_AT, self.data),
+            (layout.DATA_AT, self._data),
             (layout.ANSWERS_AT, self.answers),
             (layout.TIME_AT, self._time),
         ):
-            self.state[place] = array.ctypes.data
+            self._state[place] = array.ctypes.data
         self._serve: Callable[..., int]
-        self._use(most, own, answers, topics)
+        self._texts, self._most, self._own = _NO_ANSWERS, np.zeros(4, np.int64), _NOTHING
+        self._topics, self.is_usable = topics, False
+        if usual is not None:
+            self.change(usual)
+        self._bind()
 
-    def enter(self, socket: int, host: bytes) -> None:
-        """Read a connection from now on."""
-        if socket >= len(self._readers):
+    # Connections
+
+    def enter(self, socket: int, host: bytes, rest: bytes) -> None:
+        """Read a connection from now on.
+
+        Args:
+            rest: what was received of its next frame; `rests` must have room for it.
+        """
+        if socket >= self._seats.shape[1]:
             self._grow(socket)
+        self.rests.take(self._seats, socket)  # Of a connection that is closed.
         self._hosts[8 * socket : 8 * socket + 8] = np.frombuffer(host, np.uint8)
-        self._readers[socket], self._active[socket], self._served[socket] = 1, 0, 0
+        self._seats[:, socket] = 1, 0, 0, 0
+        if rest:
+            self.rests.keep(self._seats, socket, rest, monotonic_ns())
 
     def _grow(self, socket: int) -> None:
         """Make room for connections up to this one, and more."""
-        more = 2 * socket - len(self._readers)
-        self._readers = np.append(self._readers, np.zeros(more, np.uint8))
+        more = 2 * socket - self._seats.shape[1]
+        added = np.zeros((layout.SEAT_ROWS, more), np.int64)
+        self._seats = np.ascontiguousarray(np.append(self._seats, added, 1))
         self._hosts = np.append(self._hosts, np.zeros(8 * more, np.uint8))
-        self._active = np.append(self._active, np.zeros(more, np.int64))
-        self._served = np.append(self._served, np.zeros(more, np.int64))
         self._bind()
 
-    def leave(self, socket: int) -> None:
-        """Read a connection no more."""
-        self._readers[socket] = 0
+    def leave(self, socket: int) -> bytes:
+        """Read a connection no more; return what was received and not served."""
+        self._seats[layout.READS, socket] = 0
+        kept = self.rests.take(self._seats, socket)
+        return kept + self.take() if self.numbers[layout.CONNECTION] == socket else kept
 
     def take_served(self, socket: int) -> int:
         """Return how many sends of a connection were served since the last call."""
-        found, self._served[socket] = int(self._served[socket]), 0
+        found, self._seats[layout.SERVED, socket] = int(self._seats[layout.SERVED, socket]), 0
         return found
 
     def last_read(self, socket: int) -> float:
         """Return when a connection was read last, in seconds as `time.monotonic` has them."""
-        return float(self._active[socket]) / 1e9
+        return float(self._seats[layout.ACTIVE, socket]) / 1e9
 
-    def change(self, usual: UsualSends, topics: LaneTopics) -> None:
+    # Settings
+
+    def change(self, usual: UsualSends) -> None:
         """Serve sends by other settings from now on."""
         answers = lane_answers(usual.answers)
         self.is_usable = answers is not None
         if answers is not None:
-            self._use(usual.most, usual.own, answers, topics)
-
-    def _use(self, most: Most, own: bytes, answers: LaneAnswers, topics: LaneTopics) -> None:
-        self._own, self._most = np.frombuffer(own, np.uint8), np.array(most, np.int64)
-        self._texts, self._topics = answers, topics
-        self._bind()
+            limits = Limits()
+            most = layout.Most(
+                limits.frame, limits.header, usual.longest_body, usual.longest_properties
+            )
+            self._own, self._most = np.frombuffer(usual.own, np.uint8), np.array(most, np.int64)
+            self._texts = answers
+            self._bind()
 
     def _bind(self) -> None:
         """Prepare the arguments of the kernel."""
-        texts, topics = self._texts, self._topics
+        topics = self._topics
         self._arguments = (
-            self.state,
+            self._state,
             self._time,
             self._events,
-            self._readers,
-            self._active,
-            self._served,
-            self.data,
+            self._seats,
+            self.rests.data,
+            self.rests.rows,
             self._own,
             self._most,
             self._properties,
@@ -137,16 +171,13 @@ class LaneKernel:
             self._route,
             self._hosts,
             self.answers,
-            texts.start,
-            texts.places,
-            *texts.names,
-            texts.text,
-            texts.parts,
+            self._texts.texts,
+            self._texts.marks,
+            self._withheld,
+            self._ends,
             topics.slots,
             topics.names,
-            topics.sizes,
-            topics.firsts,
-            topics.counts,
+            topics.numbers,
             topics.routes,
             topics.seed,
             topics.offsets,
@@ -154,15 +185,35 @@ class LaneKernel:
             topics.marks,
             self.times,
         )
-        self._serve = entry_point_for(serve, _NO_LOG, *self._arguments)
+        self._serve = entry_point_for(serve, _NO_LOG, self._data, *self._arguments)
+
+    # Calls
 
     def serve(self, log: Bytes) -> int:
         """Serve sends; return why that ends: see `layout`."""
-        return self._serve(log, *self._arguments)
+        return self._serve(log, self._data, *self._arguments)
+
+    def serve_bytes(self, log: Bytes, data: bytes, host: bytes) -> tuple[int, int]:
+        """Serve sends that a caller has received; return (why that ends, bytes that were served).
+
+        Args:
+            data: at most DATA_SIZE bytes, which begin with a frame.
+            host: the address that sent them, as records have it.
+        """
+        numbers = self.numbers
+        kept = numbers[layout.CONNECTION], numbers[layout.POSITION], numbers[layout.RECEIVED]
+        self._bytes[: len(data)] = np.frombuffer(data, np.uint8)
+        self._hosts[:8] = np.frombuffer(host, np.uint8)
+        numbers[layout.CONNECTION], numbers[layout.POSITION] = layout.BYTES, 0
+        numbers[layout.RECEIVED] = len(data)
+        reason = self._serve(log, self._bytes, *self._arguments)
+        position = numbers[layout.POSITION]
+        numbers[layout.CONNECTION], numbers[layout.POSITION], numbers[layout.RECEIVED] = kept
+        return reason, position
 
     def rest(self) -> bytes:
         """Return what was received and not served."""
-        return self.data[self.numbers[layout.POSITION] : self.numbers[layout.RECEIVED]].tobytes()
+        return self._data[self.numbers[layout.POSITION] : self.numbers[layout.RECEIVED]].tobytes()
 
     def take(self) -> bytes:
         """Return what was received and not served; it is the caller's now."""
@@ -170,19 +221,57 @@ class LaneKernel:
         self.numbers[layout.POSITION] = self.numbers[layout.RECEIVED] = 0
         return found
 
+    def take_whole(self) -> bytes:
+        """Return the whole frames that were received and not served, which are the caller's now.
+
+        An incomplete one at the end is kept, if that is possible; otherwise it is returned, too.
+        """
+        numbers = self.numbers
+        at_first, socket = numbers[layout.POSITION] == 0, numbers[layout.CONNECTION]
+        data = self.take()
+        end = _whole(data)
+        rest = data[end:]
+        if not rest or self.rests.is_full or not self._seats[layout.READS, socket]:
+            return data
+        active = int(self._seats[layout.ACTIVE, socket])
+        begun = numbers[layout.REST_BEGUN] if at_first and not end else active
+        self.rests.keep(self._seats, socket, rest, begun)
+        return data[:end]
+
     def unsent(self) -> bytes:
         """Return the answers that were not accepted."""
         return self.answers[
             self.numbers[layout.UNSENT_AT] : self.numbers[layout.UNSENT_END]
         ].tobytes()
 
+    def answered(self) -> Iterator[Answered]:
+        """Return the answers that the caller sends, in the order of the log."""
+        for row in self._withheld[:, : self.numbers[layout.WITHHELD]].T.tolist():
+            connection, begin, end, first, count = row
+            ends: list[int] = self._ends[first : first + count].tolist()
+            yield Answered(connection, self.answers[begin:end].tobytes(), ends)
+
+
+def _whole(data: bytes) -> int:
+    """Return where the incomplete frame at the end of received data begins.
+
+    All of the data counts as whole if it has bytes that are no frame, or that the lane cannot keep.
+    """
+    at, end = 0, len(data)
+    while end - at >= _LENGTH:
+        size = _LENGTH + int.from_bytes(data[at : at + _LENGTH])
+        if size > layout.LONGEST_FRAME or size < 2 * _LENGTH:
+            return end
+        if size > end - at:
+            break
+        at += size
+    return at
+
 
 def load_kernel(usual: UsualSends, topics: LaneTopics) -> LaneKernel:
     """Load the kernel, and make one."""
     load()
-    kernel = LaneKernel(usual.most, usual.own, NO_ANSWERS, topics)
-    kernel.change(usual, topics)
-    return kernel
+    return LaneKernel(usual, topics)
 
 
 def load() -> None:
@@ -196,7 +285,7 @@ def call_each() -> None:
     topics = LaneTopics()
     topics.add("T", 1, b"")
     # Its time is over before it asks for connections.
-    LaneKernel(Most(0, 0, 0), b"", NO_ANSWERS, topics).serve(np.zeros(1, np.uint8))
+    LaneKernel(None, topics).serve(np.zeros(1, np.uint8))
 
 
 if __name__ == "__main__":

@@ -1,15 +1,18 @@
-"""The lane: reads connections over which sends arrive, and serves the usual ones in a kernel.
+"""The lane: serves usual sends in a kernel.
 
-A connection joins once a usual send has arrived over it, and leaves as soon as something else is to
-be done for it: then its transport reads it again. What the kernel does not know is passed to the
-connection, in the order of arrival. The lane remembers nothing but what the ordinary path has
-decided before (`SendDecisions`).
+Of most connections, it receives them itself: a connection joins once a usual send has arrived over
+it, and leaves as soon as something else is to be done for it; then its transport reads it again.
+What the kernel does not know is passed to the connection, in the order of arrival. Of others, such
+as those with TLS, it serves what their transports have received. The lane remembers nothing but
+what the ordinary path has decided before (`SendDecisions`).
 """
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
+from collections.abc import Iterable
 from time import monotonic_ns
 from typing import Final
 
@@ -17,65 +20,84 @@ from mqlake.broker.lane import layout
 from mqlake.broker.lane.counts import LaneCounts
 from mqlake.broker.lane.decisions import SendDecisions
 from mqlake.broker.lane.kernel import LaneKernel, load_kernel
-from mqlake.broker.lane.seats import Seats
+from mqlake.broker.lane.seats import Seats, host_of
+from mqlake.broker.lane.withheld import Withheld, WithheldAnswers
 from mqlake.broker.send.send import SendMessages
 from mqlake.broker.state.broker_state import BrokerState
+from mqlake.dispatch.batch import Bytes
+from mqlake.formats.host import V4_SIZE
 from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import Serialization
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.frame_reader import Frames
+from mqlake.remoting.route import Route
 from mqlake.remoting.server import RemotingServer
 
+CODES: Final = frozenset({int(RequestCode.SEND_MESSAGE_V2)})
+"""The request codes that the kernel knows."""
 _CODE: Final = int(RequestCode.SEND_MESSAGE_V2)
-_BINARY, _JSON = b"\x01", b"\x00"
-_BINARY_START: Final = _CODE.to_bytes(2)
-_JSON_START: Final = b'{"code":%d,' % _CODE
 _ENOUGH: Final = 64
 """Receipts of sends after which the kernel is loaded: a broker with few needs no lane."""
 _TURN: Final = 2_000_000
 """Nanoseconds that the lane serves before the loop serves others."""
+_SHORT_TURN: Final = 1_000_000
+"""Nanoseconds that it serves what a transport has received."""
+_PATIENCE: Final = 1.0
+"""Seconds after which a frame that is not complete is passed to its connection."""
+_ANY: Final = 1 << 62
 
 _log = logging.getLogger(__name__)
 
 
 class Lane:
-    """Serves usual sends. It is a `DirectReader`."""
+    """Serves usual sends. It is a `DirectReader`.
 
-    def __init__(
-        self,
-        sends: SendMessages,
-        state: BrokerState,
-        server: RemotingServer,
-        decisions: SendDecisions,
-    ) -> None:
-        self._sends, self._server, self._decisions = sends, server, decisions
+    `open` is to be called before anything else but `routes`.
+    """
+
+    def __init__(self, sends: SendMessages, state: BrokerState, decisions: SendDecisions) -> None:
+        self._sends, self._state, self._decisions = sends, state, decisions
         self._appends, self._clock = state.store.appends, state.store.clock
-        self._outside = state.store.appends.outside
-        self._counts = LaneCounts(state.stats.put_times, server)
+        self._outside, self._unconfirmed = state.store.appends.outside, sends.unconfirmed
         self._loop = asyncio.get_running_loop()
         self._seats = Seats()
         self._loading: asyncio.Future[LaneKernel] | None = None
         self._kernel: LaneKernel | None = None
         self._receipts = 0
+        self._taken: Peer | None = None
+        self._sweeper: asyncio.TimerHandle | None = None
         self._is_watched = self._is_stopped = False
 
-    # DirectReader
+    def routes(self, routes: Iterable[Route]) -> list[Route]:
+        """Return routes of which those of usual requests let the lane take them."""
+        kinds = tuple(Serialization)
+        return [
+            dataclasses.replace(route, run=self.take, run_kinds=kinds)
+            if route.code in CODES
+            else route
+            for route in routes
+        ]
 
-    def suits(self, data: bytes) -> bool:
-        """Return whether data begins like a send, and the kernel is loaded."""
-        kind = data[4:5]
-        if kind == _BINARY:
-            is_send = data[8:10] == _BINARY_START
-        else:
-            is_send = kind == _JSON and data.startswith(_JSON_START, 8)
-        return is_send and (self._kernel is not None or self._is_loaded())
+    def open(self, server: RemotingServer) -> None:
+        """Serve the connections of a server, which has started."""
+        self._server = server
+        self._counts = LaneCounts(self._state.stats.put_times, server)
+        self._withheld = WithheldAnswers(self._state, server, self._unconfirmed)
+        server.read_directly(self)
+
+    # DirectReader
 
     def join(self, peer: Peer) -> None:
         """Read a connection from now on, if possible."""
         kernel = self._kernel
         if kernel is None or peer.is_read_directly or not self._is_open():
             return
+        if peer.unfinished > layout.LONGEST_FRAME or (peer.unfinished and kernel.rests.is_full):
+            return
         if (seat := self._seats.enter(peer)) is None:
             return
-        kernel.enter(*seat)
+        kernel.enter(*seat, peer.take_unfinished())
+        self._note_rests(kernel)
         peer.pause_transport()
         if not self._is_watched:
             self._is_watched = True
@@ -87,12 +109,7 @@ class Lane:
         peer.note_left()
         if socket is None or kernel is None:
             return
-        kernel.leave(socket)
-        if (
-            kernel.numbers[layout.CONNECTION] == socket
-            and (data := kernel.take())
-            and not peer.is_closed
-        ):
+        if (data := kernel.leave(socket)) and not peer.is_closed:
             peer.receive(data)
 
     def last_read(self, peer: Peer) -> float:
@@ -103,7 +120,7 @@ class Lane:
     # Loading and stopping
 
     def load(self) -> asyncio.Future[LaneKernel]:
-        """Load the kernel in another thread; until that is done, no connection is read."""
+        """Load the kernel in another thread; until that is done, the lane serves nothing."""
         if self._loading is None:
             usual, topics = self._sends.usual(), self._decisions.topics
             self._loading = self._loop.run_in_executor(None, load_kernel, usual, topics)
@@ -126,11 +143,13 @@ class Lane:
         return True
 
     def stop(self) -> None:
-        """Read no connection any more."""
+        """Serve nothing any more."""
         if self._is_stopped:
             return
         self._is_stopped = True
         self.clear()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
         if self._is_watched:
             self._loop.remove_reader(self._seats.epoll)
         self._seats.close()
@@ -147,8 +166,53 @@ class Lane:
             return False
         decisions = self._decisions
         if decisions.renew():
-            kernel.change(self._sends.usual(), decisions.topics)
+            kernel.change(self._sends.usual())
         return kernel.is_usable and decisions.are_possible
+
+    # Received by transports
+
+    def take(self, peer: Peer, frames: Frames) -> int:
+        """Serve the first of these frames, as many as are usual, and count them.
+
+        Returns:
+            0: no frame is to be counted elsewhere.
+        """
+        if self._kernel is None and not self._is_loaded():
+            return 0
+        host = host_of(peer.address)
+        if len(host) != V4_SIZE or not self._is_open():
+            return 0
+        # What arrived before over the same connection is put and answered before.
+        self._sends.put_waiting()
+        begin, kernel = frames.at, self._kernel
+        assert kernel is not None
+        kernel.numbers[layout.UNTIL] = monotonic_ns() + _SHORT_TURN
+        self._taken = peer
+        try:
+            while self._serve_bytes(kernel, peer, host, frames):
+                pass
+        finally:
+            self._taken = None
+        if frames.at > begin:
+            peer.note_suitable()
+        return 0
+
+    def _serve_bytes(self, kernel: LaneKernel, peer: Peer, host: bytes, frames: Frames) -> bool:
+        """Call the kernel for received frames; return whether it may serve more of them."""
+        begin, array = frames.at, self._prepare(kernel)
+        data = frames.data[begin : begin + layout.DATA_SIZE]
+        reason, size = kernel.serve_bytes(array, data, host)
+        frames.at += size
+        self._note(kernel)
+        if reason == layout.NEW_QUEUE:
+            self._decisions.ask_offset(kernel.numbers[layout.QUEUE])
+        elif reason == layout.NEW_TOPIC:
+            first = Frames(frames.data, frames.at, frames.code)
+            return self._decisions.ask_topic(peer, first)
+        elif reason != layout.FULL:
+            is_all = begin + len(data) == len(frames.data)
+            return reason == layout.SERVED_ALL and size > 0 and not is_all
+        return True
 
     # Turns
 
@@ -169,12 +233,12 @@ class Lane:
         until, kernel = monotonic_ns() + _TURN, self._kernel
         assert kernel is not None
         numbers = kernel.numbers
-        numbers[layout.UNTIL] = until
         while self._is_open():
+            numbers[layout.UNTIL] = until
             reason = self._serve(kernel)
             if reason == layout.IDLE:
-                return
-            if reason != layout.LATE:
+                break
+            if reason not in (layout.LATE, layout.FULL):
                 self._do(kernel, reason)
                 # A send that was passed on comes before those that the kernel serves next, and
                 # what was answered before the rest of an answer that the kernel sends in part.
@@ -183,26 +247,65 @@ class Lane:
             if monotonic_ns() >= until:
                 if numbers[layout.RECEIVED]:
                     self._loop.call_soon(self._turn)
-                return
-        self.clear()
+                break
+        else:
+            self.clear()
+        self._note_rests(kernel)
 
     def _serve(self, kernel: LaneKernel) -> int:
         """Call the kernel, and note what it has put."""
+        reason = kernel.serve(self._prepare(kernel))
+        # If answers were withheld, there may be more connections to serve.
+        is_more = reason == layout.IDLE and kernel.numbers[layout.WITHHELD] > 0
+        self._note(kernel)
+        return layout.FULL if is_more else reason
+
+    def _prepare(self, kernel: LaneKernel) -> Bytes:
+        """Prepare a call of the kernel; return the file to which it appends."""
         numbers, decisions = kernel.numbers, self._decisions
         array, end, room_end, base = self._outside.log_end()
         decisions.expect(end)
         numbers[layout.END], numbers[layout.ROOM_END], numbers[layout.BASE] = end, room_end, base
         # Not older than that of a record that was put since the last call.
         numbers[layout.STORE_TIME] = self._clock.milliseconds()
-        reason = kernel.serve(array)
-        if numbers[layout.MESSAGES]:
-            # At once: what was answered must not be overwritten.
-            end, topics = numbers[layout.END], decisions.topics
-            decisions.note_end(end)
-            self._appends.note_written(end, topics.take_touched(numbers[layout.TOUCHED]))
-            self._counts.add(kernel, self._seats)
-            numbers[layout.MESSAGES] = numbers[layout.TOUCHED] = 0
-        return reason
+        must_wait = decisions.must_wait
+        numbers[layout.WITHHOLDS] = must_wait
+        numbers[layout.MAY_PUT] = self._unconfirmed.room if must_wait else _ANY
+        return array
+
+    def _note(self, kernel: LaneKernel) -> None:
+        """Note what the kernel has put, and answer what it has not answered."""
+        numbers, decisions = kernel.numbers, self._decisions
+        if not numbers[layout.MESSAGES]:
+            return
+        # At once: what was answered must not be overwritten.
+        end, topics = numbers[layout.END], decisions.topics
+        decisions.note_end(end)
+        self._appends.note_written(end, topics.take_touched(numbers[layout.TOUCHED]))
+        numbers[layout.TOUCHED] = 0
+        if not numbers[layout.WITHHOLDS]:
+            self._counts.add(kernel, self._peer)
+        answered = list(kernel.answered()) if numbers[layout.WITHHELD] else []
+        numbers[layout.MESSAGES] = numbers[layout.WITHHELD] = numbers[layout.ANSWERED] = 0
+        if not numbers[layout.WITHHOLDS]:
+            for connection, answers, _ in answered:
+                if (peer := self._peer(connection)) is not None:
+                    peer.send(answers)
+            return
+        withheld = [
+            Withheld(peer, answers, ends)
+            for connection, answers, ends in answered
+            if (peer := self._peer(connection)) is not None
+        ]
+        if withheld:
+            self._withheld.add(withheld, self._sends.usual().answers.failed)
+            for peer, _, _ in withheld:
+                if not peer.may_be_read_directly:
+                    peer.read_indirectly()
+
+    def _peer(self, connection: int) -> Peer | None:
+        """Return the connection with a number."""
+        return self._taken if connection == layout.BYTES else self._seats.peer(connection)
 
     def _do(self, kernel: LaneKernel, reason: int) -> None:
         """Do what the kernel does not know how to do."""
@@ -214,14 +317,17 @@ class Lane:
             kernel.take()
         elif reason == layout.UNREAD:
             peer.read_indirectly()
-        elif reason == layout.NEW_TOPIC and self._decisions.ask_topic(peer, kernel.rest()):
+        elif reason == layout.NEW_TOPIC and self._decisions.ask_topic(
+            peer, Frames(kernel.rest(), 0, _CODE)
+        ):
             return
         else:
             self._pass_on(kernel, peer, reason)
 
     def _pass_on(self, kernel: LaneKernel, peer: Peer, reason: int) -> None:
         """Pass what was received on to its connection."""
-        is_first, data = kernel.numbers[layout.POSITION] == 0, kernel.take()
+        is_first = kernel.numbers[layout.POSITION] == 0
+        data = kernel.take() if reason == layout.UNSENT else kernel.take_whole()
         if reason == layout.UNSENT:
             peer.send_rest(kernel.unsent())
             peer.flush()
@@ -231,3 +337,24 @@ class Lane:
         may_stay = self._seats.note_other(peer, usual)
         if not may_stay or not peer.may_be_read_directly:
             peer.read_indirectly()
+
+    # Incomplete frames
+
+    def _note_rests(self, kernel: LaneKernel) -> None:
+        """Let the memory budget and the sweep know of rests."""
+        kernel.rests.count_in(self._server.budget)
+        if len(kernel.rests) and self._sweeper is None and not self._is_stopped:
+            self._sweeper = self._loop.call_later(_PATIENCE, self._sweep)
+
+    def _sweep(self) -> None:
+        """Look for frames that stay incomplete, as long as there are incomplete ones."""
+        self._sweeper, kernel = None, self._kernel
+        assert kernel is not None
+        self._pass_on_old(kernel, _PATIENCE)
+        self._note_rests(kernel)
+
+    def _pass_on_old(self, kernel: LaneKernel, age: float) -> None:
+        """Pass frames that began so many seconds ago to their connections."""
+        for socket in kernel.rests.old(monotonic_ns() - int(age * 1e9)):
+            if (peer := self._seats.peer(socket)) is not None:
+                peer.read_indirectly()

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import platform
-from typing import Final
+from typing import Final, NamedTuple
+
+from mqlake.formats.properties import MAX_LENGTH
 
 DATA_SIZE: Final = 1 << 16
 """Bytes that are received from a connection before others are served."""
 ANSWERS_SIZE: Final = 1 << 19
-"""Bytes of answers to one connection that are sent in one call."""
+"""Bytes of answers that one call of the kernel may hold."""
+MOST_SENDS: Final = 1 << 12
+"""Sends that one call of the kernel may serve."""
 LONGEST_FRAME: Final = 63 << 10
 """Bytes of a frame. A longer one may be a record that `put_sent` refuses."""
+REST_ROWS: Final = 128
+"""Connections whose incomplete last frame is kept, in a row of DATA_SIZE."""
 MOST_EVENTS: Final = 64
 """Connections that one call of epoll reports."""
+MOST_WITHHELD: Final = MOST_EVENTS + 1
+"""Connections whose answers one call of the kernel may withhold."""
 EVENT_WORDS: Final = 3 if platform.machine() in ("x86_64", "AMD64", "i686", "i386") else 4
 """4-byte words of an event of epoll, which is packed on x86 only."""
 ROUTE_SIZE: Final = 512
 """Bytes of a topic's route: see `mqlake.dispatch.writing.plain_put.make_route`."""
 NAME_SIZE: Final = 256
 """Bytes of a topic's name in the table, of which the first 8 are unused."""
+BYTES: Final = 0
+"""The number of the connection whose bytes the caller has received, and whose answers it sends."""
 BINS: Final = (
     *(50_000, 100_000, 200_000, 500_000, 1_000_000, 2_000_000, 3_000_000, 5_000_000),
     *(7_000_000, 10_000_000),
@@ -52,12 +62,56 @@ put times and of request latencies that a turn can reach.
     QUEUE,
     UNSENT_AT,
     UNSENT_END,
-) = range(23)
-STATES: Final = 23
+    RESTS,
+    REST_BEGUN,
+    WITHHOLDS,
+    WITHHELD,
+    ANSWERED,
+    MAY_PUT,
+) = range(29)
+STATES: Final = 29
+
+# What is kept about a connection: i8[SEAT_ROWS, n].
+READS, ACTIVE, SERVED, REST = range(4)
+"""Whether it is read here. When it was read, in monotonic nanoseconds. How many of its sends were
+served. The row of its rest plus 1, 0 if it has none.
+"""
+SEAT_ROWS: Final = 4
+
+# What is kept about a rest: i8[4, REST_ROWS].
+REST_SIZE, REST_SINCE, REST_OWNER, FREE = range(4)
+"""Its bytes. When its frame began, in monotonic nanoseconds. Its connection, 0 if it is free. Not
+of the rest: the numbers of the free rows, at the end.
+"""
+
+# Answers that are not sent: i8[5, MOST_WITHHELD].
+WITHHELD_OF, ANSWERS_BEGIN, ANSWERS_END, FIRST_SEND, SENDS = range(5)
+"""The connection. Where its answers begin and end. The number of the first send that they answer,
+among those of this call, and how many they answer.
+"""
+
+# What is kept about a topic: i8[3, n].
+NAME_LENGTH, FIRST_QUEUE, QUEUES = range(3)
+
+# The parts of answers: marks[PART] is where one begins, and marks[PART + 1] where it ends.
+BINARY_PART, JSON_PART, PLACES = 0, 4, 11
+"""The first part of four with binary headers, and of six in JSON. Three positions in the first one:
+of the length of the header, the opaque, and the length of the fields.
+"""
 
 # Why the kernel returned.
-IDLE, LATE, OTHER, NEW_TOPIC, NEW_QUEUE, UNSENT, UNREAD = range(7)
-"""No connection has data. The time is over. What was received is to be served otherwise, from
-POSITION on. A topic is unknown, or the next offset of QUEUE. Answers from UNSENT_AT on were not
-accepted. CONNECTION cannot be read.
+IDLE, LATE, OTHER, NEW_TOPIC, NEW_QUEUE, UNSENT, UNREAD, FULL, SERVED_ALL = range(9)
+"""No connection has data, or answers are withheld. The time is over. What was received is to be
+served otherwise, from POSITION on. A topic is unknown, or the next offset of QUEUE. Answers from
+UNSENT_AT on were not accepted. CONNECTION cannot be read. Nothing more fits into what the caller
+takes between two calls. All whole frames of BYTES were served.
 """
+
+
+class Most(NamedTuple):
+    """Maximum bytes of a frame, a header, a body and stored properties."""
+
+    frame: int
+    header: int
+    body: int
+    properties: int = MAX_LENGTH

@@ -5,9 +5,11 @@ from __future__ import annotations
 import select
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import lru_cache
 from typing import Final
 from weakref import WeakKeyDictionary
 
+from mqlake.broker.lane.layout import BYTES
 from mqlake.errors import FormatError
 from mqlake.formats.host import V4_SIZE, encode_host
 from mqlake.remoting.connection import Peer
@@ -54,8 +56,8 @@ class Seats:
         if others < 0:
             self._others[peer] = others + 1
             return None
-        host, socket = _host(peer.address), peer.socket_number
-        if len(host) != V4_SIZE or socket < 0:
+        host, socket = host_of(peer.address), peer.socket_number
+        if len(host) != V4_SIZE or socket <= BYTES:
             return None
         try:
             self._epoll.register(socket, select.EPOLLIN)
@@ -91,7 +93,9 @@ class Seats:
         self._epoll.close()
 
 
-def _host(address: str) -> bytes:
+@lru_cache(maxsize=1024)
+def host_of(address: str) -> bytes:
+    """Return an address as records have it; b"" if it is none."""
     try:
         return encode_host(address)
     except FormatError:

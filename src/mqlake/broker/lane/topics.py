@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from mqlake.broker.lane.layout import NAME_SIZE, ROUTE_SIZE
+from mqlake.broker.lane.layout import (
+    FIRST_QUEUE,
+    NAME_LENGTH,
+    NAME_SIZE,
+    QUEUES,
+    ROUTE_SIZE,
+)
 
 if TYPE_CHECKING:
     from mqlake.dispatch.batch import Bytes, Ints, Longs
@@ -24,8 +30,9 @@ class LaneTopics:
 
     Attributes:
         slots: i4[n], a hash table of topic numbers plus 1.
-        names, sizes: u1[n], i8[n]: the name of each topic, in a row of NAME_SIZE, and its length.
-        firsts, counts: i8[n], the number of each topic's first queue, and of its queues.
+        names: u1[n], the name of each topic, in a row of NAME_SIZE.
+        numbers: i8[3, n]: the length of each name, the number of the topic's first queue, and of
+            its queues.
         routes: u1[n], in rows of ROUTE_SIZE.
         offsets: i8[n], the next offset of each queue; -1 if it must be asked for.
         touched, marks: i8[n], u1[n]: queues that were put to since the last call, and which.
@@ -36,9 +43,7 @@ class LaneTopics:
     def __init__(self) -> None:
         self.slots: Ints = np.zeros(_SLOTS, np.int32)
         self.names: Bytes = np.zeros(MOST_TOPICS * NAME_SIZE, np.uint8)
-        self.sizes: Longs = np.zeros(MOST_TOPICS, np.int64)
-        self.firsts: Longs = np.zeros(MOST_TOPICS, np.int64)
-        self.counts: Longs = np.zeros(MOST_TOPICS, np.int64)
+        self.numbers: Longs = np.zeros((3, MOST_TOPICS), np.int64)
         self.routes: Bytes = np.zeros(MOST_TOPICS * ROUTE_SIZE, np.uint8)
         self.offsets: Longs = np.full(MOST_QUEUES, -1, np.int64)
         self.touched: Longs = np.zeros(MOST_QUEUES, np.int64)
@@ -89,8 +94,8 @@ class LaneTopics:
         number, row, at = self._used, self._used * NAME_SIZE + _NAME_AT, self._used * ROUTE_SIZE
         self.names[row : row + len(data)] = np.frombuffer(data, np.uint8)
         self.routes[at : at + len(route)] = np.frombuffer(route, np.uint8)
-        self.sizes[number], self.counts[number] = len(data), queues
-        self.firsts[number] = len(self.queues)
+        self.numbers[NAME_LENGTH, number], self.numbers[QUEUES, number] = len(data), queues
+        self.numbers[FIRST_QUEUE, number] = len(self.queues)
         self.queues += [(name, queue_id) for queue_id in range(queues)]
         self._used += 1
         enter(self.slots, self.names, row, len(data), self.seed, number)

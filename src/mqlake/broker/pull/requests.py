@@ -81,7 +81,6 @@ class PullRequests:
                 PullHeader,
                 self._runs.take,
                 tuple(Serialization),
-                self._runs.take_one,
             ),
             Route(RequestCode.LITE_PULL_MESSAGE, self._pull, Permission.SUBSCRIBE, PullHeader),
         )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from mqlake.broker.lite import LITE_TOPIC_NAME, refuse_message
 from mqlake.broker.runtime import BrokerRuntime
@@ -14,8 +14,8 @@ from mqlake.broker.send.checks import MULTI_TAG, Header, SendChecks
 from mqlake.broker.send.dead_letters import DeadLetters
 from mqlake.broker.send.priorities import PRIORITY_NAME, placed
 from mqlake.broker.send.properties import HALF, StoredProperties, is_half, without_pop_group
-from mqlake.broker.send.runs import Runs
 from mqlake.broker.send.sizes import SendSizes
+from mqlake.broker.send.unconfirmed import Unconfirmed
 from mqlake.broker.state.broker_state import BrokerState
 from mqlake.broker.state.topics import any_queue
 from mqlake.errors import MqlakeError
@@ -31,7 +31,7 @@ from mqlake.formats.property_edits import edit
 from mqlake.formats.topic_names import TIMER_TOPIC
 from mqlake.protocol import naming
 from mqlake.protocol.codes import RequestCode, ResponseCode
-from mqlake.protocol.command import Command, Serialization, response
+from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.handles.recall import RecallHandle
 from mqlake.protocol.headers.send import SendMessageHeader, SendMessageHeaderV2
@@ -44,8 +44,6 @@ from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutResult
 from mqlake.store.queues.queue_kind import kind_of
 
-_PATIENCE = 1.0
-"""Seconds that a stop waits for the disk, so that sends are answered."""
 _MANY = 10_000
 """Messages of a batch whose answer, with all of their ids, is made once others were served."""
 _RETRY, _GROUPS = naming.RETRY_PREFIX, naming.OF_GROUPS
@@ -61,27 +59,39 @@ have a delivery time or is an inner batch, and the retry topic of a dead letter.
 """
 
 
+class UsualSends(NamedTuple):
+    """How usual sends are stored and answered by the current settings.
+
+    Attributes:
+        longest_body, longest_properties: in bytes; of the properties as they are stored.
+        own: the broker's properties, which follow the producer's.
+        answers: makes the answers.
+    """
+
+    longest_body: int
+    longest_properties: int
+    own: bytes
+    answers: Answers
+
+
 class SendMessages:
     """Answers sends.
 
     Attributes:
-        usual, topic_of: see `Runs`.
+        checks: decides which sends are accepted.
+        unconfirmed: the sends that wait for the disk or for slaves.
     """
 
     def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
         self._state, self._runtime, self._store = state, runtime, state.store
-        self._loop = asyncio.get_running_loop()
         self._keys = UniqueKeys(runtime.settings.broker_address, state.store.clock)
         self._dead_letters = DeadLetters(state)
-        self._runs = Runs(state, runtime, self.put_waiting, lambda: self._unconfirmed)
-        self.usual, self.topic_of = self._runs.usual, self._runs.topic_of
-        self._checks, self._sizes = SendChecks(state, runtime), SendSizes(state)
+        self.checks, self._sizes = SendChecks(state, runtime), SendSizes(state)
+        self.unconfirmed = Unconfirmed(runtime)
         self._read_settings()
         runtime.live.on_change(self._read_settings, "max_message_size", "region_id", "trace_on")
         self._messages: list[Message] = []
         self._sent: list[_Sent] = []
-        self._unconfirmed = 0
-        self._tasks: set[asyncio.Task[None]] = set()
         runtime.on_stop.append(self._answer_all)
 
     def _read_settings(self) -> None:
@@ -89,7 +99,13 @@ class SendMessages:
         self._longest_body = settings.max_message_size
         self._properties = StoredProperties(settings, self._keys)
         self._answers = Answers(settings, self._state.busy)
-        self._runs.use(self._checks, self._sizes, self._properties, self._answers)
+
+    def usual(self) -> UsualSends:
+        """Return how usual sends are stored and answered by the current settings."""
+        sizes = self._sizes
+        longest = min(self._longest_body, sizes.body)
+        own = self._properties.own.encode()
+        return UsualSends(longest, sizes.properties, own, self._answers)
 
     def routes(self) -> Sequence[Route]:
         """Return the handler of each request code."""
@@ -100,16 +116,12 @@ class SendMessages:
                 self._send_v2,
                 Permission.PUBLISH,
                 SendMessageHeaderV2,
-                self._runs.take,
-                tuple(Serialization),
-                self._runs.take_one,
             ),
             Route(
                 RequestCode.SEND_BATCH_MESSAGE,
                 self._send_v2,
                 Permission.PUBLISH,
                 SendMessageHeaderV2,
-                self._runs.take_batches,
             ),
         )
 
@@ -121,8 +133,8 @@ class SendMessages:
 
     def _take(self, peer: Peer, request: Command, header: Header) -> None:
         name = header.topic
-        topic = self._checks.topic(header, peer)
-        if self._unconfirmed or self._runs.waiting.sends:
+        topic = self.checks.topic(header, peer)
+        if self.unconfirmed.count:
             self._check_room()
         properties, unique_key = self._properties.of(header.properties)
         queue_id = header.queue_id
@@ -191,10 +203,10 @@ class SendMessages:
             self._sizes.check(properties, body_size, unique_key)
 
     def _check_room(self) -> None:
-        unconfirmed = self._unconfirmed + self._runs.waiting.sends
-        if unconfirmed >= self._runtime.settings.send_thread_pool_queue_capacity:
+        if self.unconfirmed.room <= 0:
+            count = self.unconfirmed.count
             raise self._state.busy.refusal(
-                "WAITING_FOR_DISK", f"{unconfirmed} sends wait for the disk or for slaves"
+                "WAITING_FOR_DISK", f"{count} sends wait for the disk or for slaves"
             )
 
     def _check_transactions(self) -> None:
@@ -227,12 +239,9 @@ class SendMessages:
         if is_short and self._store.watermarks.unconfirmed(results) is None:
             self._answer(sent, results, begin)
             return
-        self._unconfirmed += len(sent)
         for peer, request, *_ in sent:
             peer.drop_body(request)
-        task = self._loop.create_task(self._answer_once_confirmed(sent, results, begin))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self.unconfirmed.answer(len(sent), self._answer_once_confirmed(sent, results, begin))
 
     async def _answer_once_confirmed(
         self, sent: Sequence[_Sent], results: Sequence[PutResult], begin: float
@@ -242,8 +251,6 @@ class SendMessages:
             self._answer(sent, results, begin)
         except Exception as error:  # noqa: BLE001 (as in `put_waiting`)
             self._fail(sent, error)
-        finally:
-            self._unconfirmed -= len(sent)
 
     def _fail(self, sent: Sequence[_Sent], error: Exception) -> None:
         """Answer sends whose messages may or may not have been put."""
@@ -255,8 +262,7 @@ class SendMessages:
     async def _answer_all(self) -> None:
         """Answer what was put, before the connections are closed."""
         self.put_waiting()
-        if tasks := self._tasks | self._runs.waiting.tasks:
-            await asyncio.wait(tasks, timeout=_PATIENCE)
+        await self.unconfirmed.finish()
 
     def _answer(self, sent: Sequence[_Sent], results: Sequence[PutResult], begin: float) -> None:
         self._state.stats.put_times.add(time.perf_counter() - begin, len(sent))

@@ -5,71 +5,86 @@
 
 from __future__ import annotations
 
-from mqlake.broker.send.compiled.send_answers import put_all, put_number, put_offset
+from mqlake.broker.lane.layout import BINARY_PART, JSON_PART, PLACES
 from mqlake.kernels.decimal import put_decimal
+from mqlake.kernels.hex import put_hex
 from mqlake.kernels.jit import inlined
-from mqlake.kernels.memory import copy, load_i32, store_i32, store_u8
+from mqlake.kernels.memory import copy, load_i32, store_i32, store_i64, store_u8
 
 SPARE = 256
-"""Bytes of an answer beyond its fixed texts and its key: numbers, and what `put_offset` needs."""
-_LENGTHS, _DIGITS = 8, 16
+"""Bytes of an answer beyond its fixed texts and its key: numbers, and what `_put_offset` needs."""
+_LENGTH, _LENGTHS, _DIGITS = 4, 8, 16
 _MINUS = ord("-")
 
 
 @inlined
-def put_binary(target, to, start, places, names, placed, queue_id, key, opaque):
-    """Write a frame with a binary header; return the position after it.
-
-    Args:
-        start, places, names: see `answer_sends`.
-        placed: the physical offset and the queue offset.
-        key: the array with the unique key, its position and its length.
-    """
-    frame, (text, key_at, key_size) = to, key
-    to = put_all(target, to, start)
-    put_offset(target, to, placed[0])
-    to = put_all(target, to, names[0])
-    to = put_number(target, to, queue_id)
-    to = put_all(target, to, names[1])
-    to = put_number(target, to, placed[1])
-    to = put_all(target, to, names[2])
-    store_i32(target, to, key_size)
-    copy(target, to + 4, text, key_at, key_size)
-    to += 4 + key_size
-    added = to - frame - len(start)
-    for place in (0, places[0], places[2]):
-        store_i32(target, frame + place, load_i32(start, place) + added)
-    store_i32(target, frame + places[1], opaque)
-    return to
-
-
-@inlined
-def _put_part(target, to, text, marks, part):
+def _put_part(target, to, texts, marks, part):
     start, end = marks[part], marks[part + 1]
-    copy(target, to, text, start, end - start)
+    copy(target, to, texts, start, end - start)
     return to + end - start
 
 
 @inlined
-def put_json(target, to, text, marks, placed, queue_id, key, opaque):
-    """Write a frame whose header is JSON; return the position after it.
+def _put_number(target, to, number):
+    """Write a number of 0 or more after the count of its digits."""
+    digits_at = to + _LENGTH
+    end = put_decimal(target, digits_at, number)
+    store_i32(target, to, end - digits_at)
+    return end
+
+
+@inlined
+def _put_offset(target, to, offset):
+    """Write a physical offset over the digits that end at `to`, and scratch after them."""
+    store_i64(target, to, offset)
+    put_hex(target, to - _DIGITS, target, to)
+
+
+@inlined
+def put_binary(target, to, texts, marks, placed, queue_id, key, opaque):
+    """Write a frame with a binary header; return the position after it.
 
     Args:
-        text, marks: the parts of the header around its values, and where each begins.
+        texts, marks: see `LaneAnswers`.
+        placed: the physical offset and the queue offset.
+        key: the array with the unique key, its position and its length.
     """
     frame, (found, key_at, key_size) = to, key
-    to = _put_part(target, to + _LENGTHS, text, marks, 0) + _DIGITS
-    put_offset(target, to, placed[0])
-    to = put_decimal(target, _put_part(target, to, text, marks, 1), queue_id)
-    to = put_decimal(target, _put_part(target, to, text, marks, 2), placed[1])
-    to = _put_part(target, to, text, marks, 3)
+    start, end = marks[BINARY_PART], marks[BINARY_PART + 1]
+    to = _put_part(target, to, texts, marks, BINARY_PART)
+    _put_offset(target, to, placed[0])
+    to = _put_number(target, _put_part(target, to, texts, marks, BINARY_PART + 1), queue_id)
+    to = _put_number(target, _put_part(target, to, texts, marks, BINARY_PART + 2), placed[1])
+    to = _put_part(target, to, texts, marks, BINARY_PART + 3)
+    store_i32(target, to, key_size)
+    copy(target, to + _LENGTH, found, key_at, key_size)
+    to += _LENGTH + key_size
+    added = to - frame - (end - start)
+    for place in (0, marks[PLACES], marks[PLACES + 2]):
+        store_i32(target, frame + place, load_i32(texts, start + place) + added)
+    store_i32(target, frame + marks[PLACES + 1], opaque)
+    return to
+
+
+@inlined
+def put_json(target, to, texts, marks, placed, queue_id, key, opaque):
+    """Write a frame whose header is JSON; return the position after it.
+
+    The arguments are those of `put_binary`.
+    """
+    frame, (found, key_at, key_size) = to, key
+    to = _put_part(target, to + _LENGTHS, texts, marks, JSON_PART) + _DIGITS
+    _put_offset(target, to, placed[0])
+    to = put_decimal(target, _put_part(target, to, texts, marks, JSON_PART + 1), queue_id)
+    to = put_decimal(target, _put_part(target, to, texts, marks, JSON_PART + 2), placed[1])
+    to = _put_part(target, to, texts, marks, JSON_PART + 3)
     copy(target, to, found, key_at, key_size)
-    to = _put_part(target, to + key_size, text, marks, 4)
+    to = _put_part(target, to + key_size, texts, marks, JSON_PART + 4)
     number = opaque
     if number < 0:
         store_u8(target, to, _MINUS)
         to, number = to + 1, -number
-    to = _put_part(target, put_decimal(target, to, number), text, marks, 5)
-    store_i32(target, frame, to - frame - 4)
-    store_i32(target, frame + 4, to - frame - _LENGTHS)
+    to = _put_part(target, put_decimal(target, to, number), texts, marks, JSON_PART + 5)
+    store_i32(target, frame, to - frame - _LENGTH)
+    store_i32(target, frame + _LENGTH, to - frame - _LENGTHS)
     return to

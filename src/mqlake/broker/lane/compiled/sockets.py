@@ -21,7 +21,9 @@ from mqlake.broker.lane.layout import (
     EVENTS_AT,
     MOST_EVENTS,
     NEXT_EVENT,
+    READS,
     TIME_AT,
+    WITHHELD,
 )
 from mqlake.kernels.jit import inlined
 
@@ -51,17 +53,22 @@ def now(state, time):
 
 
 @inlined
-def next_event(state, events, readers):
-    """Let state[CONNECTION] be the next one that has data; return whether there is one."""
+def next_event(state, events, seats):
+    """Let state[CONNECTION] be the next one that has data; return whether there is one.
+
+    While answers are withheld, none is looked at twice: each waits for its share of answers.
+    """
     while True:
         while state[NEXT_EVENT] < state[EVENTS]:
             found = np.int64(events[EVENT_WORDS * state[NEXT_EVENT] + EVENT_WORDS // 2])
             state[NEXT_EVENT] += 1
             # A connection may have left since it was reported.
-            if 0 <= found < len(readers) and readers[found] != 0:
+            if 0 <= found < seats.shape[1] and seats[READS, found] != 0:
                 state[CONNECTION] = found
                 return True
         state[NEXT_EVENT] = state[EVENTS] = 0
+        if state[WITHHELD] != 0:
+            return False
         count = epoll_wait(
             _INT(state[EPOLL]), _ADDRESS(state[EVENTS_AT]), _INT(MOST_EVENTS), _INT(0)
         )

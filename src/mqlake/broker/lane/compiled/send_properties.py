@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from mqlake.broker.send.compiled.spans import begins, text_bytes
+from mqlake.broker.lane.compiled.spans import begins, text_bytes
 from mqlake.formats import properties
 from mqlake.kernels.jit import inlined
 from mqlake.kernels.memory import load_u8
 
 PAIR_END = ord(properties.PROPERTY_SEPARATOR)
 _UNIQUE_KEY = text_bytes(f"{properties.UNIQ_KEY}{properties.NAME_VALUE_SEPARATOR}")
+_WAIT = text_bytes(f"{properties.WAIT}{properties.NAME_VALUE_SEPARATOR}")
+_TRUE = text_bytes("true")
 # Names, or their beginnings, of properties that need more than to be stored.
 _DELAY, _TIMER, _HALF, _POP, _PRIORITY, _LITE, _INNER, _CRC = (
     text_bytes(name)
@@ -36,10 +38,23 @@ def _is_plain(byte):
 
 
 @inlined
+def _waits_not(data, at, end):
+    """Return whether a property begins at a position that asks for an answer before slaves have the
+    message.
+    """
+    if not begins(data, at, end, _WAIT):
+        return False
+    at += len(_WAIT)
+    after = at + len(_TRUE)
+    return not begins(data, at, end, _TRUE) or (after < end and load_u8(data, after) != PAIR_END)
+
+
+@inlined
 def find_key(data, at, end):
     """Return (position, length) of the unique key in properties; -1 if they are not typical.
 
-    Typical properties are ASCII, have such a key of letters and digits, and ask for nothing.
+    Typical properties are ASCII, have such a key of letters and digits, and ask for nothing but
+    to wait for slaves.
     """
     key_at, key_length = np.int64(-1), np.int64(0)
     while at < end:
@@ -52,6 +67,7 @@ def find_key(data, at, end):
             or begins(data, at, end, _LITE)
             or begins(data, at, end, _INNER)
             or begins(data, at, end, _CRC)
+            or _waits_not(data, at, end)
         ):
             return np.int64(-1), key_length
         is_key = begins(data, at, end, _UNIQUE_KEY)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import random
+from typing import NamedTuple
 
+import numpy as np
 import pytest
 
+from mqlake.broker.lane.layout import Most
 from mqlake.broker.send.properties import StoredProperties
-from mqlake.broker.send.run_frames import Most
-from mqlake.broker.send.single_frames import SingleFrame, SingleFrames
 from mqlake.broker.settings import make_broker_settings
 from mqlake.dispatch.compiled import put_sent
 from mqlake.dispatch.kernel import is_compiled
@@ -20,7 +21,14 @@ from mqlake.protocol.unique_keys import UniqueKeys
 from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
 from mqlake.storage.clock import SystemClock
-from tests.broker.send.random_runs import KEY, UNUSUAL, USUAL, random_fields, send
+from tests.broker.send.random_sends import (
+    KEY,
+    UNUSUAL,
+    USUAL,
+    json_send,
+    made,
+    random_fields,
+)
 from tests.hostile.mutate import change
 from tests.protocol.messages import SEND_FIELDS, frame, json_header
 from tests.protocol.test_golden import golden
@@ -31,32 +39,37 @@ MOST = Most(1 << 16, 1 << 15, 1 << 12, 1 << 10)
 PLAIN = SEND_FIELDS | {"i": KEY}
 
 
-def json_send(fields: dict[str, str], body: bytes = b"body", **members: object) -> bytes:
-    return frame(json_header(extFields=fields, **members), body)
-
-
-def made(kind: int, fields: dict[str, str], body: bytes = b"body", opaque: int = 7) -> bytes:
-    """Return a send whose header has a serialization."""
-    if kind == Serialization.JSON:
-        return json_send(fields, body, opaque=opaque)
-    return send(fields, body, opaque)
-
-
 @functools.cache
 def properties() -> StoredProperties:
     settings = make_broker_settings({})
     return StoredProperties(settings, UniqueKeys(settings.broker_address, SystemClock()))
 
 
-@functools.cache
-def single_frames() -> SingleFrames:
-    return SingleFrames(MOST, properties().own.encode())
+class Single(NamedTuple):
+    """What `read_single` returns."""
+
+    end: int
+    topic_at: int
+    topic_size: int
+    queue_id: int
+    opaque: int
+    key_at: int
+    key_size: int
+
+
+def read(data: bytes, at: int) -> tuple[Single, bytes, list[int]]:
+    """Return what the kernel reads, with the stored properties and the numbers for `put_sent`."""
+    from mqlake.broker.lane.compiled.single_send import read_single
+
+    stored, numbers = np.zeros(1 << 16, np.uint8), np.zeros(put_sent.NUMBERS, np.int64)
+    own, most = np.frombuffer(properties().own.encode(), np.uint8), np.array(MOST)
+    found = read_single(np.frombuffer(data, np.uint8), at, own, most, stored, numbers)
+    return Single(*found), stored.tobytes(), numbers.tolist()
 
 
 def check(data: bytes, at: int = 0) -> bool:
     """Return whether a frame is read; see that this is what all frames are read as."""
-    frames = single_frames()
-    single = SingleFrame(*frames.read(data, at))
+    single, kept, numbers = read(data, at)
     if not single.end:
         return False
     (command,) = FrameReader(Limits(MOST.frame, MOST.header)).feed(data[at : single.end])
@@ -68,7 +81,6 @@ def check(data: bytes, at: int = 0) -> bool:
     assert (topic.decode("utf-8", "replace"), header.queue_id) == (header.topic, single.queue_id)
     assert header.queue_id >= 0
     assert not header.batch
-    numbers = frames.numbers.tolist()
     body_at, size = numbers[put_sent.BODY_AT], numbers[put_sent.BODY_SIZE]
     assert data[body_at : body_at + size] == command.body
     assert numbers[put_sent.FLAG :] == [
@@ -77,8 +89,8 @@ def check(data: bytes, at: int = 0) -> bool:
         header.born_timestamp,
         header.reconsume_times or 0,
     ]
-    stored = frames.properties[: numbers[put_sent.PROPERTIES_SIZE]].tobytes()
-    key = frames.key(single.key_at, single.key_size)
+    stored = kept[: numbers[put_sent.PROPERTIES_SIZE]]
+    key = kept[single.key_at : single.key_at + single.key_size].decode()
     assert properties().of(header.properties) == (stored, key)
     assert key.isalnum()
     assert len(stored) <= MOST.properties

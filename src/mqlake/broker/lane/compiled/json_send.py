@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mqlake.broker.send.compiled.send_header import (
+from mqlake.broker.lane.compiled.send_header import (
     FIRST_LETTER,
     HEADER_AT,
     LETTERS,
@@ -23,7 +23,7 @@ from mqlake.broker.send.compiled.send_header import (
     read_numbers,
     read_small_number,
 )
-from mqlake.broker.send.compiled.spans import begins, text_bytes
+from mqlake.broker.lane.compiled.spans import begins, text_bytes
 from mqlake.kernels.jit import inlined
 from mqlake.kernels.memory import load_u8, store_u8
 from mqlake.protocol.command import Serialization

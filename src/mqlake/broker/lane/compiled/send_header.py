@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mqlake.broker.send.compiled.spans import is_text, text_bytes
+from mqlake.broker.lane.compiled.spans import is_text, text_bytes
 from mqlake.formats import sys_flag
 from mqlake.kernels.jit import inlined
 from mqlake.kernels.memory import load_i32, load_u8, load_u16, load_u32
@@ -120,29 +120,16 @@ def read_numbers(data, starts, lengths, numbers):
 
 
 @inlined
-def read_send(data, at, code, topic, queues, most, starts, lengths, numbers):
+def read_any_send(data, at, code, most, starts, lengths, numbers):
     """Return (position of the body, position after the frame); 0 if it is not a typical frame.
 
-    A typical frame is complete, of this request code, to this topic and to a queue below `queues`.
+    A typical frame is complete, and of this request code.
 
     Args:
         most: maximum bytes of a frame, a header and a body.
         starts, lengths, numbers: receive the fields, a row for each letter; a length is -1 if the
             field is missing.
     """
-    body_at, following = read_any_send(data, at, code, most, starts, lengths, numbers)
-    if (
-        following == 0
-        or not is_text(data, starts[TOPIC], lengths[TOPIC], topic)
-        or numbers[QUEUE_ID] >= queues
-    ):
-        return np.int64(0), np.int64(0)
-    return body_at, following
-
-
-@inlined
-def read_any_send(data, at, code, most, starts, lengths, numbers):
-    """Return what `read_send` does, for any topic and any queue at or above 0."""
     nothing = np.int64(0), np.int64(0)
     kind, body_at, following = frame_limits(data, at, most)
     header_at = at + HEADER_AT
@@ -185,28 +172,3 @@ def frame_limits(data, at, most):
 def is_usual(numbers):
     """Return whether a send is to a certain queue, and is neither half a message nor a batch."""
     return numbers[QUEUE_ID] >= 0 and numbers[SYS_FLAG] & UNUSUAL == 0
-
-
-@inlined
-def fill_draft(draft, number, values):
-    """Fill what a header contains about each of its messages; `number` is that of the queue."""
-    draft.queue, draft.queue_id = number, values[QUEUE_ID]
-    draft.sys_flag, draft.reconsume_times = values[SYS_FLAG], values[TIMES]
-    draft.born_timestamp, draft.prepared_transaction_offset = values[BORN], 0
-    draft.host, draft.regular = 0, 1
-
-
-@inlined
-def fill_send(send, data, at, key_at, key_length, messages):
-    """Fill what the answer to the frame at `at` needs."""
-    send.frame_at, send.key_at, send.key_length = at, key_at, key_length
-    send.opaque, send.messages = load_i32(data, at + OPAQUE_AT), messages
-
-
-@inlined
-def queue_number(queue_id, found, numbers, queue_ids):
-    """Return (the number of a queue in a run, how many queues it has now)."""
-    if numbers[queue_id] < 0:
-        numbers[queue_id], queue_ids[found] = found, queue_id
-        found += 1
-    return numbers[queue_id], found

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mqlake.broker.send.compiled.json_send import read_json_send, unescape
-from mqlake.broker.send.compiled.send_header import (
+from mqlake.broker.lane.compiled.json_send import read_json_send, unescape
+from mqlake.broker.lane.compiled.send_header import (
     BATCH,
     BORN,
     FLAG,
@@ -21,7 +21,7 @@ from mqlake.broker.send.compiled.send_header import (
     TOPIC,
     read_any_send,
 )
-from mqlake.broker.send.compiled.send_properties import PAIR_END, find_key
+from mqlake.broker.lane.compiled.send_properties import PAIR_END, find_key
 from mqlake.dispatch.compiled import put_sent
 from mqlake.kernels.jit import brief_kernel
 from mqlake.kernels.memory import borrow, copy, load_i32, load_u8, store_u8

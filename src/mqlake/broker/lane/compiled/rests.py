@@ -1,0 +1,74 @@
+"""Keep the incomplete last frame of a connection until more of it arrives."""
+
+# pyright: basic
+# Reason: compiled by Numba, whose types are inferred.
+
+from __future__ import annotations
+
+from mqlake.broker.lane.layout import (
+    ACTIVE,
+    CONNECTION,
+    DATA_SIZE,
+    FREE,
+    LONGEST_FRAME,
+    POSITION,
+    RECEIVED,
+    REST,
+    REST_BEGUN,
+    REST_OWNER,
+    REST_ROWS,
+    REST_SINCE,
+    REST_SIZE,
+    RESTS,
+)
+from mqlake.kernels.jit import inlined
+from mqlake.kernels.memory import copy, load_u32
+
+_LENGTH, _LENGTHS, _HEADER = 4, 8, 0xFFFFFF
+
+
+@inlined
+def is_partial(data, at, left):
+    """Return whether the bytes from `at` on, so many, may be the beginning of a frame, or are none.
+
+    What is no frame, or too long for the lane, is not: the connection is to say so at once.
+    """
+    if left < _LENGTH:
+        return True
+    size = load_u32(data, at) + _LENGTH
+    if size <= left or size > LONGEST_FRAME:
+        return False
+    return left < _LENGTHS or (load_u32(data, at + _LENGTH) & _HEADER) + _LENGTHS <= size
+
+
+@inlined
+def take_rest(state, seats, rows, rests, data, moment):
+    """Move the rest of a connection to the beginning of `data`; return its size."""
+    connection = state[CONNECTION]
+    row = seats[REST, connection] - 1
+    state[REST_BEGUN] = moment
+    if row < 0:
+        return 0
+    size = rows[REST_SIZE, row]
+    copy(data, 0, rests, row * DATA_SIZE, size)
+    state[REST_BEGUN] = rows[REST_SINCE, row]
+    seats[REST, connection] = rows[REST_OWNER, row] = 0
+    rows[FREE, REST_ROWS - state[RESTS]] = row
+    state[RESTS] -= 1
+    return size
+
+
+@inlined
+def keep_rest(state, seats, rows, rests, data):
+    """Keep what was not served; return whether there is a free row."""
+    size, connection = state[RECEIVED] - state[POSITION], state[CONNECTION]
+    if size > 0:
+        if state[RESTS] == REST_ROWS:
+            return False
+        state[RESTS] += 1
+        row = rows[FREE, REST_ROWS - state[RESTS]]
+        copy(rests, row * DATA_SIZE, data, state[POSITION], size)
+        begun = state[REST_BEGUN] if state[POSITION] == 0 else seats[ACTIVE, connection]
+        rows[REST_SIZE, row], rows[REST_SINCE, row] = size, begun
+        rows[REST_OWNER, row], seats[REST, connection] = connection, row + 1
+    return True
