@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from mqlake.broker.send.singles import _LONGEST as SINGLES_LONGEST
 
 from mqlake.arrow.consumer import ArrowConsumer
 from mqlake.broker.acting.family import GIVES_BACK as ACTING_GIVES_BACK
+from mqlake.broker.lane.layout import LONGEST_FRAME as LANE_LONGEST
 from mqlake.broker.parking import GRAIN as PARKING_GRAIN
 from mqlake.broker.pop.ordered import _LONGEST_ATTEMPT_ID as ORDERED_LONGEST_ATTEMPT_ID
 from mqlake.broker.pop.reading import MOST_BYTES as POP_READING_MOST_BYTES
@@ -122,7 +122,7 @@ TEXTS = {
         f"of which at most {SLICES_OF_ONE} from one connection",
         f"in turn, {ms(TURNS_ROUND)} for all of them together",
         f"of up to {PATTERNS_MOST_QUEUES} queues each",
-        f"frames of more than {kib(SINGLES_LONGEST)}",
+        f"frames of more than {kib(LANE_LONGEST)}",
         f"A start waits {WORDS[round(REGISTRATION_FIRST)]} seconds",
         f"creates or changes a topic waits {WORDS[round(REGISTRATION_CHANGE)]} seconds",
     ),

@@ -157,7 +157,7 @@ def test_pulls_are_served_alone_if_their_copy_fails(
 def test_pulls_that_arrive_alone_are_answered_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    served = count_runs(monkeypatch)
+    count_runs(monkeypatch)
 
     async def main() -> None:
         async with running(tmp_path) as broker:
