@@ -95,7 +95,7 @@ class Seats:
 
 @lru_cache(maxsize=1024)
 def host_of(address: str) -> bytes:
-    """Return an address as records have it; b"" if it is none."""
+    """Return an address as records have it; b"" if it cannot be read."""
     try:
         return encode_host(address)
     except FormatError:

@@ -29,7 +29,7 @@ _LENGTH, _LENGTHS, _HEADER = 4, 8, 0xFFFFFF
 
 @inlined
 def is_partial(data, at, left):
-    """Return whether the bytes from `at` on, so many, may be the beginning of a frame, or are none.
+    """Return whether the bytes from `at` on, so many or none, may be the beginning of a frame.
 
     What is no frame, or too long for the lane, is not: the connection is to say so at once.
     """
