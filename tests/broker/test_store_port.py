@@ -25,7 +25,7 @@ VALUES = {
         "config.properties_file",
         "live_settings",
         "queues.queue_kind",
-        "reads.copied_ahead",
+        "reads.mapped_files",
         "results",
         "settings",
         "stored",

@@ -11,11 +11,12 @@ import pytest
 from mqlake.arrow.consumer import ArrowConsumer
 from mqlake.broker.acting.family import GIVES_BACK as ACTING_GIVES_BACK
 from mqlake.broker.lane.layout import LONGEST_FRAME as LANE_LONGEST
+from mqlake.broker.lane.pull_tables import MOST_DECISIONS
+from mqlake.broker.lane.pulls import MOST_LEARNED
 from mqlake.broker.parking import GRAIN as PARKING_GRAIN
 from mqlake.broker.pop.ordered import _LONGEST_ATTEMPT_ID as ORDERED_LONGEST_ATTEMPT_ID
 from mqlake.broker.pop.reading import MOST_BYTES as POP_READING_MOST_BYTES
 from mqlake.broker.pop.requests import _MOST_MESSAGES as POP_REQUESTS_MOST_MESSAGES
-from mqlake.broker.pull.patterns import MOST_QUEUES as PATTERNS_MOST_QUEUES
 from mqlake.broker.slave.following import FULL as FOLLOWING_FULL
 from mqlake.broker.slave.following import TICK as FOLLOWING_TICK
 from mqlake.broker.state.clients.notices import _DELAY as NOTICES_DELAY
@@ -121,7 +122,8 @@ TEXTS = {
         f"together get {ms(SLICES_ROUND)} of a round, and at most {WORDS[SLICES_AT_ONCE]} of them",
         f"of which at most {SLICES_OF_ONE} from one connection",
         f"in turn, {ms(TURNS_ROUND)} for all of them together",
-        f"of up to {PATTERNS_MOST_QUEUES} queues each",
+        f"keeps up to {MOST_DECISIONS:,} decisions",
+        f"of which each connection may add {MOST_LEARNED}",
         f"frames of more than {kib(LANE_LONGEST)}",
         f"A start waits {WORDS[round(REGISTRATION_FIRST)]} seconds",
         f"creates or changes a topic waits {WORDS[round(REGISTRATION_CHANGE)]} seconds",

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from mqlake.broker.lane import kernel as lane
-from mqlake.broker.pull import warm_up as pulls
+from mqlake.broker.lane import pull_kernel
 from mqlake.broker.send import warm_up as sends
 from mqlake.cli import app  # noqa: F401
 from mqlake.programs import serve  # noqa: F401
@@ -17,5 +17,5 @@ from tests.programs import forked  # noqa: F401
 subprocess.run([sys.executable, "-m", "mqlake.dispatch.warm_up"], check=True)
 load_kernels()
 sends.load()
-pulls.load()
+pull_kernel.call_each()
 lane.load()

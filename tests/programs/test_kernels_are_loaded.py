@@ -13,7 +13,7 @@ SERVES = """
 import asyncio, json
 from mqlake.arrow import ArrowConsumer
 from mqlake.broker.lane.kernel import call_each
-from mqlake.broker.pull import warm_up as pulls
+from mqlake.broker.lane.pull_kernel import call_each as call_pulls
 from mqlake.broker.send import warm_up as sends
 from mqlake.client import Consumer, ConsumerSettings, Message, Producer
 from mqlake.kernels import jit
@@ -21,7 +21,7 @@ from mqlake.programs.kernels import load_kernels
 from mqlake.testing import broker
 
 load_kernels()
-pulls.load()
+call_pulls()
 sends.load()
 call_each()
 loaded = jit.signatures()

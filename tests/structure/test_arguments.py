@@ -25,7 +25,6 @@ FAST = {"client/received.py": "names would take 3 % of the time of a received me
 CALLS = {
     "auth/plain/accounts.py": 1,
     "broker/pull/requests.py": 1,
-    "broker/pull/standing.py": 1,
     "broker/send/send.py": 1,
     "formats/file_name.py": 1,
     "formats/kafka/message_set.py": 1,

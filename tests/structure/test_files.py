@@ -21,7 +21,6 @@ FULL = {
 
 SHORT = {
     "broker/admin/accounts.py",
-    "broker/pull/warm_up.py",
     "broker/quotas.py",
     "broker/state/client_clock.py",
     "broker/state/message_topics.py",

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -45,6 +46,8 @@ from mqlake.broker.topic_routes import TopicRoutes
 from mqlake.broker.transactions.end import EndTransactions
 from mqlake.broker.transactions.resume import ResumeChecks
 from mqlake.errors import StoreError
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import Serialization
 from mqlake.remoting.latencies import Latencies
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.route import Check, Route
@@ -209,7 +212,7 @@ class Broker(RemotingService):
         slow, exporter = settings.slow_request_millis, settings.metrics_exporter_type
         lane = self._open_lane()
         self._server = server = RemotingServer(
-            self.routes if lane is None else lane.routes(self.routes),
+            self._routes(lane, undo),
             limits,
             self._checks(),
             server_tls(settings),
@@ -233,6 +236,27 @@ class Broker(RemotingService):
             undo.callback(lane.stop)
         undo.push_async_callback(replication.stop)
         await replication.start(server.budget)
+
+    def _routes(self, lane: Lane | None, undo: AsyncExitStack) -> Sequence[Route]:
+        """Return the routes, of which the lane serves usual sends and pulls."""
+        routes = self.routes if lane is None else lane.routes(self.routes)
+        if not lane_is_chosen() or self.state.access.checks:
+            return routes
+        # Without compiled kernels, these modules cannot be imported.
+        from mqlake.broker.lane.pull_decisions import PullDecisions
+        from mqlake.broker.lane.pulls import LanePulls
+
+        state, runtime = self.state, self.runtime
+        requests = next(each for each in self.families if isinstance(each, PullRequests))
+        pulls = LanePulls(requests, state, runtime, PullDecisions(requests, state, runtime))
+        undo.callback(pulls.stop)
+        kinds = tuple(Serialization)
+
+        def served(route: Route) -> Route:
+            is_pull = route.code == RequestCode.PULL_MESSAGE
+            return replace(route, run=pulls.take, run_kinds=kinds) if is_pull else route
+
+        return tuple(map(served, routes))
 
     def _open_lane(self) -> Lane | None:
         """Return what serves usual sends; None if they take the ordinary path."""

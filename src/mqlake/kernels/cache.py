@@ -33,6 +33,7 @@ _SHARED = (
     "protocol/codes.py",
     "protocol/command.py",
     "broker/lane/layout.py",
+    "broker/lane/pull_layout.py",
 )
 """Other sources that kernels compile in: columns, and the constants of formats and frames."""
 _UNUSED_FOR = 30 * 86_400

@@ -25,6 +25,7 @@ BLOCK = 64
 _BIG_ENDIAN = sys.byteorder == "big"
 _I1, _I8, _I32, _I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
 _BYTES = ir.VectorType(_I8, BLOCK)
+_ARRAY = types.Array(types.uint8, 1, "C")
 
 
 def pointer(context: Any, builder: Any, array_type: Any, array: Any, at: Any, size: Any) -> Any:
@@ -51,6 +52,25 @@ borrow = emitted(ANY, ANY, emit=_emit_borrow)
 
 When an array is passed to a function inside a kernel, Numba counts the reference, with two atomic
 additions. An array without an owner needs no count, and LLVM removes all of it.
+"""
+
+
+def _emit_bytes_at(context: Any, builder: Any, _kinds: Any, values: Any) -> Any:
+    address, length = values
+    array = context.make_array(_ARRAY)(context, builder)
+    array.data = builder.inttoptr(address, _I8.as_pointer())
+    array.shape = cgutils.pack_array(builder, [length])
+    array.strides = cgutils.pack_array(builder, [_I64(1)])
+    array.itemsize, array.nitems = _I64(1), length
+    array.meminfo = cgutils.get_null_value(array.meminfo.type)
+    array.parent = cgutils.get_null_value(array.parent.type)
+    return array._getvalue()
+
+
+bytes_at = emitted(_ARRAY, types.int64, types.int64, emit=_emit_bytes_at)
+"""bytes_at(address, length): an array of so many bytes at an address, without an owner.
+
+The caller of the kernel holds the memory until the kernel returns.
 """
 
 

@@ -137,6 +137,7 @@ class OwnedStore:
                 incarnations=config.incarnations,
             )
         )
+        self.retention.on_trim(self.reads.mapped.clear)
         self.redelivery = again = Redelivery(
             self._appender.put_again, self._appender.put_again_without_crc, config
         )

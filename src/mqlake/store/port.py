@@ -32,9 +32,9 @@ from mqlake.store.loop.removals import Removals
 from mqlake.store.queues.queue_offsets import QueueOffsets
 from mqlake.store.queues.time_search import Boundary
 from mqlake.store.reads.arrivals import Arrivals, Listener
-from mqlake.store.reads.copied_ahead import CopiedAhead, CopiedMessages, CopyBuffers
 from mqlake.store.reads.live_reads import LiveReads
 from mqlake.store.reads.live_result import LiveGetResult
+from mqlake.store.reads.mapped_files import MappedFiles, MappedView
 from mqlake.store.recovery.log_walk import Progress
 from mqlake.store.replication.copies import Copies, Copy
 from mqlake.store.replication.cut_log import cut_log
@@ -51,11 +51,8 @@ __all__ = [
     "Boundary",
     "CheckBack",
     "ConsumerOffsetTable",
-    "CopiedAhead",
-    "CopiedMessages",
     "Copies",
     "Copy",
-    "CopyBuffers",
     "DurableTable",
     "EndStatus",
     "Ended",
@@ -66,6 +63,8 @@ __all__ = [
     "LiveGetResult",
     "LiveReads",
     "LogCopying",
+    "MappedFiles",
+    "MappedView",
     "OutsidePuts",
     "Progress",
     "Service",

@@ -72,7 +72,7 @@ class PullChecks:
         Raises:
             RemotingError: the answer to a pull that is not served.
         """
-        if not self._is_costly(header):
+        if not self.is_costly(header):
             return None
         job = self._parse(request, header, peer)
         return self._runtime.slices.serve(peer, job, size=len(request.body))
@@ -81,7 +81,7 @@ class PullChecks:
         self.check(request, header, peer)
         yield
 
-    def _is_costly(self, header: PullHeader) -> bool:
+    def is_costly(self, header: PullHeader) -> bool:
         """Return whether checking a pull takes long, because its expression must be parsed."""
         if header.sys_flag & HAS_SUBSCRIPTION:
             return is_costly(header.subscription, header.expression_type)

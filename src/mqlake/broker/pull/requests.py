@@ -14,15 +14,13 @@ from mqlake.broker.pull.checks import Allowed, PullChecks
 from mqlake.broker.pull.commits import PullCommits
 from mqlake.broker.pull.long_polls import LongPolls, Outcome, WaitingPull
 from mqlake.broker.pull.reading import Found, PullRead, read, warm_up
-from mqlake.broker.pull.runs import PullRuns
-from mqlake.broker.pull.standing import StandingPulls
 from mqlake.broker.pull.which_broker import WhichBroker
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.state.broker_state import BrokerState
 from mqlake.broker.state.offsets.past_end import GroupQueue
 from mqlake.broker.state.offsets.resets import awaits_reset
 from mqlake.protocol.codes import RequestCode, ResponseCode
-from mqlake.protocol.command import Command, Serialization, response
+from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.pull import (
     COMMITS_OFFSET,
@@ -53,17 +51,19 @@ class _Pull(NamedTuple):
 
 
 class PullRequests:
-    """Serves pulls, at once or when messages arrive."""
+    """Serves pulls, at once or when messages arrive.
+
+    Attributes:
+        commits: commits the offsets that pulls bring.
+    """
 
     def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
         self._state, self._runtime = state, runtime
         self._reads = state.store.reads
         self._offsets = state.store.config.consumer_offsets
         self._checks = PullChecks(state, runtime)
-        self._commit = PullCommits(state, runtime).commit
+        self.commits = PullCommits(state, runtime)
         self._which_broker = WhichBroker(state, runtime)
-        self._standing = StandingPulls(state, runtime)
-        self._runs = PullRuns(state, self._standing)
         self._disk = ThreadPoolExecutor(_READERS, "mqlake-read")
         self._waiting = LongPolls(self._reads.arrivals, runtime.slices, self._serve_again)
         state.topics.on_move.append(self._topic_moved)
@@ -74,14 +74,7 @@ class PullRequests:
     def routes(self) -> Sequence[Route]:
         """Return the handler of each request code."""
         return (
-            Route(
-                RequestCode.PULL_MESSAGE,
-                self._pull,
-                Permission.SUBSCRIBE,
-                PullHeader,
-                self._runs.take,
-                tuple(Serialization),
-            ),
+            Route(RequestCode.PULL_MESSAGE, self._pull, Permission.SUBSCRIBE, PullHeader),
             Route(RequestCode.LITE_PULL_MESSAGE, self._pull, Permission.SUBSCRIBE, PullHeader),
         )
 
@@ -108,9 +101,6 @@ class PullRequests:
 
     def _pull(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
         header = request.header(PullHeader)
-        answered = self._standing.serve(request, header)
-        if answered is not None:
-            return answered
         parsed = self._checks.prepare(request, header, peer)
         if parsed is not None:
             return self._pull_parsed(peer, request, header, parsed)
@@ -126,17 +116,21 @@ class PullRequests:
     def _pull_now(
         self, peer: Peer, request: Command, header: PullHeader
     ) -> Answer | Coroutine[Any, Any, Answer]:
-        pull = self._check(peer, request, header, header.queue_offset)
+        pull = self._pull_from(peer, request, header, header.queue_offset)
         if header.sys_flag & COMMITS_OFFSET:
-            self._commit(header, header.queue_id, header.commit_offset)
+            self.commits.commit(header, header.queue_id, header.commit_offset)
         reset = self._take_reset(pull)
         if reset is not None:
             return reset
         job = warm_up(self._reads, pull.wanted, self._runtime.settings)
         return self._serve(peer, pull) if job is None else self._serve_cold(peer, pull, job)
 
-    def _check(self, peer: Peer, request: Command, header: PullHeader, offset: int) -> _Pull:
-        """Return a pull that may be served, from an offset on.
+    def is_costly(self, header: PullHeader) -> bool:
+        """Return whether checking a pull takes long, because its expression must be parsed."""
+        return self._checks.is_costly(header)
+
+    def check(self, peer: Peer, request: Command, header: PullHeader) -> tuple[Allowed, PullRead]:
+        """Return what a pull may read.
 
         Raises:
             RemotingError: the response to a pull that may not be served.
@@ -147,9 +141,18 @@ class PullRequests:
         most_bytes = settings.max_transfer_bytes_on_message_in_memory
         if header.max_msg_bytes and header.max_msg_bytes > 0:
             most_bytes = min(most_bytes, header.max_msg_bytes)
-        topic, queue_id = header.topic, header.queue_id
+        topic, queue_id, offset = header.topic, header.queue_id, header.queue_offset
         wanted = PullRead(topic, queue_id, offset, max(most, 1), most_bytes, allowed.choice)
-        return _Pull(request, header, allowed, wanted)
+        return allowed, wanted
+
+    def _pull_from(self, peer: Peer, request: Command, header: PullHeader, offset: int) -> _Pull:
+        """Return a pull that may be served, from an offset on.
+
+        Raises:
+            RemotingError: the response to a pull that may not be served.
+        """
+        allowed, wanted = self.check(peer, request, header)
+        return _Pull(request, header, allowed, wanted._replace(offset=offset))
 
     def _read(self, wanted: PullRead) -> Found:
         begin = time.perf_counter()
@@ -181,14 +184,10 @@ class PullRequests:
     async def _serve_cold(self, peer: Peer, pull: _Pull, job: Callable[[], object]) -> Answer:
         """Serve a pull after another thread has waited for the disk. Others do not wait."""
         await asyncio.get_running_loop().run_in_executor(self._disk, job)
-        return self._serve(peer, pull, may_stand=False)
+        return self._serve(peer, pull)
 
-    def _serve(self, peer: Peer, pull: _Pull, *, may_stand: bool = True) -> Answer:
-        """Answer a pull, or let it wait.
-
-        Args:
-            may_stand: whether nothing can have changed since the pull was checked.
-        """
+    def _serve(self, peer: Peer, pull: _Pull) -> Answer:
+        """Answer a pull, or let it wait."""
         found = self._read(pull.wanted)
         header: PullHeader = pull.header
         code, found = self._judged(pull, found, header.queue_offset)
@@ -206,8 +205,6 @@ class PullRequests:
             request, seen = pull.request.bare(), header.queue_offset
             self._waiting.wait(WaitingPull(peer, request, header, seen, deadline))
             return None
-        if may_stand:
-            self._standing.note(pull.request, header, pull.allowed, pull.wanted, found)
         return self._answer(pull, code, found)
 
     def _judged(self, pull: _Pull, found: Found, offset: int) -> tuple[int, Found]:
@@ -280,7 +277,7 @@ class PullRequests:
 
     def _pull_again(self, waiting: WaitingPull, is_over: bool) -> Command | bytes | Outcome:
         self._state.refusals.check_code(waiting.request.code)
-        pull = self._check(waiting.peer, waiting.request, waiting.header, waiting.seen)
+        pull = self._pull_from(waiting.peer, waiting.request, waiting.header, waiting.seen)
         reset = self._take_reset(pull)
         if reset is not None:
             return reset

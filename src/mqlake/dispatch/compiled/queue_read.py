@@ -30,7 +30,8 @@ _QUEUE_OFFSET, _AT, _SIZE, _FAULT = QUEUE_OFFSET, AT, SIZE, FAULT
 
 
 @inlined
-def _may_match(code, codes):
+def may_match(code, codes):
+    """Return whether the tags code of an entry can be that of a chosen tag."""
     if code < -_HALF_INT or code >= _HALF_INT:
         return True
     for place in range(len(codes)):  # noqa: SIM110 (Numba knows no generators)
@@ -51,7 +52,7 @@ def _fetch(log, base, entries, number, count):
 
 
 @inlined
-def _judge(log, at, end, offset, size, topic, lead, queue_id, queue_offset, check_crc):
+def judge_record(log, at, end, offset, size, topic, lead, queue_id, queue_offset, check_crc):
     """Judge the record at position `at`; `topic` is the expected one, behind `lead` bytes."""
     fault = judge_frame(log, at, end, end)
     if fault != _GOOD:
@@ -108,14 +109,14 @@ def follow(
         size = load_i32(entries, place + _SIZE_AT)
         if messages > 0 and (messages >= most or total + size > most_bytes):
             return number, filled, messages, total, _GOOD
-        if by_code and not _may_match(load_i64(entries, place + _TAGS_CODE_AT), codes):
+        if by_code and not may_match(load_i64(entries, place + _TAGS_CODE_AT), codes):
             continue
         if offset < low or offset >= high:
             fault = _SHORT
         elif offset < base or offset >= segment_end:
             return number, filled, messages, total, MORE
         else:
-            fault = _judge(
+            fault = judge_record(
                 log,
                 offset - base,
                 end,

@@ -24,7 +24,11 @@ _Table = dict[str, dict[int, int]]
 
 
 class ConsumerOffsetTable:
-    """Offsets by group, topic and queue; `write` stores them."""
+    """Offsets by group, topic and queue; `write` stores them.
+
+    Attributes:
+        reset_changes: counts the resets that came, were applied or were forgotten.
+    """
 
     def __init__(self, file: ConfigFile[ConsumerOffsets]) -> None:
         self._file = file
@@ -36,7 +40,7 @@ class ConsumerOffsetTable:
         # The queues of deleted topics that running consumers start again, by topic and group.
         self._restarts: dict[str, set[int]] = {}
         self._commits = 0
-        self._count = 0
+        self._count = self.reset_changes = 0
         self._topics_of: dict[str, set[str]] = {}
         self._groups_of: dict[str, set[str]] = {}
         # Offsets of one topic and group that are not in a write in progress.
@@ -124,6 +128,7 @@ class ConsumerOffsetTable:
         """Set the offset at which a group continues, whatever it commits until it applies the
         reset.
         """
+        self.reset_changes += 1
         self._resets.setdefault(_key(topic, group), {})[queue_id] = offset
         self._set(self._committed, _key(topic, group), queue_id, offset)
         self._file.next_version()
@@ -146,6 +151,7 @@ class ConsumerOffsetTable:
         if not self.has_resets:
             return None
         key = _key(topic, group)
+        self.reset_changes += 1
         is_restart = self._take_restart(key, queue_id)
         resets = self._resets.get(key)
         if resets is None:
@@ -169,6 +175,7 @@ class ConsumerOffsetTable:
         }
         if not queue_ids:
             return
+        self.reset_changes += 1
         self._restarts[key] = queue_ids | self._restarts.pop(key, set())
         if len(self._restarts) > MOST_RESTARTS:
             del self._restarts[next(iter(self._restarts))]
@@ -179,6 +186,7 @@ class ConsumerOffsetTable:
 
     def forget_restarts(self, group: str) -> None:
         """Forget the queues that a group was to start again."""
+        self.reset_changes += 1
         for key in [key for key in self._restarts if (_pair(key) or ("", ""))[1] == group]:
             del self._restarts[key]
 
@@ -300,6 +308,7 @@ class ConsumerOffsetTable:
             if queues is not None:
                 self._count_more(key, -len(queues))
                 self._own.discard(id(queues))
+        self.reset_changes += 1
         self._resets.pop(key, None)
         _discard(self._topics_of, group, topic)
         _discard(self._groups_of, topic, group)

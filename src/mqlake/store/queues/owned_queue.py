@@ -167,6 +167,21 @@ class OwnedQueue:
             return memoryview(b"")
         return data[: len(data) // self._entry_size * self._entry_size]
 
+    def file_of(self, queue_offset: int) -> tuple[int, memoryview] | None:
+        """Return the file with the entry of a queue offset, None if it does not exist.
+
+        Returns:
+            The queue offset of its first entry, and the bytes of the file.
+
+        Raises:
+            DiskError: the file cannot be opened.
+        """
+        at = queue_offset * self._entry_size
+        base = at - at % self._file_size
+        if base not in self.bases:
+            return None
+        return base // self._entry_size, self._files.file(self.file_path(base)).view()
+
     def entry(self, queue_offset: int) -> QueueEntry | None:
         """Return the entry of a queue offset, or None if no file has it.
 

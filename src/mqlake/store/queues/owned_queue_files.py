@@ -48,6 +48,11 @@ class OwnedQueueFiles:
         self._most_open = _most_open()
         self._written_once = 0
 
+    @property
+    def most_open(self) -> int:
+        """How many files are kept open."""
+        return self._most_open
+
     def file_size_of(self, kind: QueueKind) -> int:
         """Return the bytes of each file of a kind of queue."""
         return self._file_sizes[kind]

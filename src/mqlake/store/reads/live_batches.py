@@ -91,14 +91,6 @@ class BatchQueueReading:
             return walk.result(at, queue, following)
         return walk.result(at, queue)
 
-    def copied(self, offset: int, max_messages: int, max_bytes: int) -> None:
-        """Return None: nothing is read ahead."""
-        del offset, max_messages, max_bytes
-
-    def copies(self, offset: int, max_messages: int) -> None:
-        """Return None: nothing is copied ahead."""
-        del offset, max_messages
-
     def warm_up(
         self, offset: int, max_messages: int, confirmed: int
     ) -> Callable[[], object] | None:

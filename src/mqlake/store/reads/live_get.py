@@ -21,7 +21,6 @@ from mqlake.formats.record import FAULT_REASONS, Fault
 from mqlake.store.log.segments import CommitLog
 from mqlake.store.queues.tag_filter import TagFilter
 from mqlake.store.reads.columns_ahead import Kept
-from mqlake.store.reads.copied_ahead import CopiedAhead, CopiedMessages, CopyBuffers
 from mqlake.store.reads.live_result import LiveGetResult, SegmentMessages, Skipped
 from mqlake.store.reads.read_ahead import ReadAhead
 from mqlake.store.reads.warm_up import WarmUp
@@ -41,7 +40,6 @@ class QueueReading:
     Args:
         most_entries: maximum number of entries that one read examines, whether they match or not.
         kept: the columns of all queues that are created ahead.
-        copies: the buffers for records that are copied ahead.
     """
 
     def __init__(
@@ -53,7 +51,6 @@ class QueueReading:
         tags: TagFilter,
         most_entries: int,
         kept: Kept,
-        copies: CopyBuffers,
     ) -> None:
         self._log, self._queues = log, queues
         self._wanted, self._tags = wanted, tags
@@ -62,7 +59,7 @@ class QueueReading:
         self._kernel = load()
         self._warm_up = WarmUp(log, queues, wanted, self._kernel)
         self._ahead = (
-            ReadAhead(log, queues, wanted, self._kernel, kept, copies)
+            ReadAhead(log, queues, wanted, self._kernel, kept)
             if tags.chooses_all and not wanted.by_code
             else None
         )
@@ -103,21 +100,6 @@ class QueueReading:
             count, is_full = walk.take(at, entries, max_messages, max_bytes)
             at += count
         return walk.result(at, queue)
-
-    def copied(self, offset: int, max_messages: int, max_bytes: int) -> CopiedMessages | None:
-        """Return what `get` would return, if earlier reads have found it ahead."""
-        if self._ahead is None:
-            return None
-        queues, topic, queue_id = self._queues, self._topic, self._queue_id
-        low, high = queues.min_offset(topic, queue_id), queues.max_offset(topic, queue_id)
-        if offset < low or offset + max_messages > high:
-            return None
-        found = self._ahead.copy(offset, max_messages, max_bytes)
-        return CopiedMessages(*found, offset + found[1], low, high) if found else None
-
-    def copies(self, offset: int, max_messages: int) -> CopiedAhead | None:
-        """Return the copy that has so many messages, if earlier reads have found them ahead."""
-        return None if self._ahead is None else self._ahead.copies(offset, max_messages)
 
     def warm_up(
         self, offset: int, max_messages: int, confirmed: int

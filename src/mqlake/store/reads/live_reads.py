@@ -35,11 +35,11 @@ from mqlake.store.queues.time_range import TimeRange
 from mqlake.store.queues.time_search import Boundary, offset_by_time
 from mqlake.store.reads.arrivals import Arrivals
 from mqlake.store.reads.columns_ahead import Kept
-from mqlake.store.reads.copied_ahead import CopiedAhead, CopiedMessages, CopyBuffers
 from mqlake.store.reads.live_batches import BatchQueueReading, LiveBatchQueue
 from mqlake.store.reads.live_get import QueueReading
 from mqlake.store.reads.live_queue import LiveQueue
 from mqlake.store.reads.live_result import LiveGetResult
+from mqlake.store.reads.mapped_files import MappedFiles
 from mqlake.store.results import FoundOffsets, QueryBudget, QueryResult, QueueRange
 from mqlake.store.settings import StoreSettings
 from mqlake.store.watermarks import Watermarks
@@ -83,14 +83,14 @@ class LiveReads(Lookups):
 
     Attributes:
         arrivals: notifies those who wait for messages of a topic.
-        copies: the records that were found and copied ahead.
+        mapped: files for kernels.
     """
 
     def __init__(self, live: Live) -> None:
         self._live = live
         self._log, self._queues = live.log, live.queues
         self.arrivals = live.arrivals
-        self._kept, self.copies = Kept(), CopyBuffers()
+        self._kept, self.mapped = Kept(), MappedFiles(live.log, live.queues)
         self._version, self._versioned = 0, (-1, -1)
         self._reading = lru_cache(_KEPT_READINGS)(self._make_reading)
         live.settings.on_change(self.forget, "max_filter_message_size")
@@ -185,31 +185,6 @@ class LiveReads(Lookups):
         most = min(max_bytes, _MOST_BYTES)
         return reading.get(offset, max(1, max_messages), most, self._live.watermarks.confirmed)
 
-    def copied(
-        self,
-        topic: str,
-        queue_id: int,
-        offset: int,
-        max_messages: int,
-        max_bytes: int,
-        tags: str | None = None,
-    ) -> CopiedMessages | None:
-        """Return what `get` would return with `exact=False`, if earlier reads found it ahead.
-
-        None if they did not find it, or found fewer than `max_messages` (at least 1): call `get`
-        then.
-        """
-        reading = self._reading(topic, queue_id, tags, True, False)
-        return reading.copied(offset, max_messages, min(max_bytes, _MOST_BYTES))
-
-    def copied_by(
-        self, topic: str, queue_id: int, offset: int, max_messages: int, tags: str | None = None
-    ) -> CopiedAhead | None:
-        """Return the copy that has `max_messages` from an offset on; None if there is no such copy,
-        and no earlier read has found so many ahead.
-        """
-        return self._reading(topic, queue_id, tags, True, False).copies(offset, max_messages)
-
     def warm_up(
         self,
         topic: str,
@@ -250,13 +225,12 @@ class LiveReads(Lookups):
             tags=decisive,
             most_entries=most,
             kept=self._kept,
-            copies=self.copies,
         )
 
     def forget(self) -> None:
         """Drop cached queues: some were removed, or must be read in another way."""
         self._reading.cache_clear()
-        self.copies.forget()
+        self.mapped.clear()
 
     def head_from(self, topic: str, queue_id: int, offset: int) -> Head | None:
         """Return the head of a queue's first message from a queue offset on, or None at its end.

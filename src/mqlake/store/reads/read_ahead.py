@@ -16,7 +16,6 @@ from mqlake.errors import StoreError
 from mqlake.formats.consume_queue import ENTRY, ENTRY_SIZE
 from mqlake.store.log.segments import CommitLog
 from mqlake.store.reads.columns_ahead import ColumnsAhead, Kept
-from mqlake.store.reads.copied_ahead import CopiedAhead, CopyBuffers
 from mqlake.store.reads.live_result import SegmentMessages
 
 if TYPE_CHECKING:
@@ -40,7 +39,6 @@ class _Known(NamedTuple):
     sums: Longs
     """Bytes of all messages before each, and of all."""
     columns: ColumnsAhead
-    copied: CopiedAhead
 
 
 class ReadAhead:
@@ -50,7 +48,6 @@ class ReadAhead:
 
     Args:
         kept: the columns of all queues that are created ahead.
-        copies: the buffers for records that are copied ahead.
     """
 
     def __init__(
@@ -60,9 +57,8 @@ class ReadAhead:
         wanted: Wanted,
         kernel: Kernel,
         kept: Kept,
-        copies: CopyBuffers,
     ) -> None:
-        self._kept, self._copies = kept, copies
+        self._kept = kept
         self._log, self._queues, self._wanted, self._kernel = log, queues, wanted, kernel
         self._topic, self._queue_id = wanted.topic.decode(), wanted.queue_id
         self._known: _Known | None = None
@@ -125,47 +121,12 @@ class ReadAhead:
             first=start,
         )
 
-    def copy(self, offset: int, most: int, most_bytes: int) -> tuple[memoryview, int] | None:
-        """Return the records that `take` would return, consecutively, and how many they are.
-
-        The next read overwrites them. Returns None if not so many are known, or no buffer is free
-        for them.
-        """
-        copied = self.copies(offset, most)
-        if copied is None or self._known is None:
-            return None
-        start = offset - self._known.first
-        return copied.take(start, start + most, most_bytes)
-
-    def copies(self, offset: int, most: int) -> CopiedAhead | None:
-        """Return the copy that has so many messages from a queue offset on.
-
-        None if not so many are known, or no buffer is free for them.
-        """
-        known = self._known
-        if known is None:
-            return None
-        start, copied = offset - known.first, known.copied
-        stop = start + most
-        if start < 0 or stop > len(known.at):
-            return None
-        if copied.covers(start, stop):
-            return copied
-        place = self._log.place(known.base)
-        if place is None:
-            return None
-        buffer = np.frombuffer(place.view, np.uint8, place.end)
-        return copied if copied.make(buffer, start, stop) else None
-
     def _is_next(self, offset: int) -> bool:
         """Return whether a queue offset follows the last read."""
-        known = self._known
-        return offset == self._next or (known is not None and offset == known.copied.next_offset)
+        return offset == self._next
 
     def _forget(self) -> None:
-        if self._known is not None:
-            self._known.copied.forget()
-            self._known = None
+        self._known = None
 
     def _count(self, offset: int, left: int) -> int:
         return min(MESSAGES, left, self._queues.places_in_file(offset))
@@ -192,5 +153,4 @@ class ReadAhead:
         sums = np.zeros(len(sizes) + 1, np.int64)
         sizes.cumsum(out=sums[1:])
         columns = ColumnsAhead(at, sizes, self._kernel, self._kept)
-        copied = CopiedAhead(offset, at, sizes, sums, self._kernel, self._copies)
-        return _Known(offset, base, at, sizes, sums, columns, copied=copied)
+        return _Known(offset, base, at, sizes, sums, columns)

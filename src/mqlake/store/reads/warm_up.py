@@ -8,6 +8,7 @@ meanwhile.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,7 +26,17 @@ NEAR = 32 << 20
 AHEAD = 256
 """Messages that are checked in one call."""
 
-_ALL = 1 << 63
+_ALL = (1 << 63) - 1
+
+
+class KnownWarm(NamedTuple):
+    """Messages of a queue that are in memory: those from one queue offset to another, as long as
+    the log ends before a physical offset.
+    """
+
+    first: int
+    stop: int
+    until: int
 
 
 class WarmUp:
@@ -36,6 +47,11 @@ class WarmUp:
         self._topic, self._queue_id = wanted.topic.decode(), wanted.queue_id
         # Queue offsets [from, to) are in memory, while the log ends before `until`.
         self._from = self._to = self._until = 0
+
+    @property
+    def known(self) -> KnownWarm:
+        """The messages that `job` has found in memory."""
+        return KnownWarm(self._from, self._to, self._until)
 
     def job(self, offset: int, count: int, confirmed: int) -> Callable[[], object] | None:
         """Return a job that reads messages into memory, for any thread; None if they are there.
@@ -66,7 +82,7 @@ class WarmUp:
         packed = np.frombuffer(entries, np.uint8)
         part = LogPart(buffer, place.segment.base, self._log.min_offset, confirmed)
         rows = np.empty((4, len(entries) // ENTRY_SIZE), np.int64)
-        limits = ReadLimits(0, 0, len(entries), _ALL - 1)
+        limits = ReadLimits(0, 0, len(entries), _ALL)
         return lambda: self._kernel.follow(packed, offset, part, self._wanted, limits, rows)
 
     def _entries(self, offset: int, count: int) -> bytes:

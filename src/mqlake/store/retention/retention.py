@@ -87,6 +87,11 @@ class Retention:
         self.not_writable: str | None = None
         self.warnings: list[str] = []
         self._held: Callable[[], int] | None = None
+        self._trimmed: Callable[[], object] = lambda: None
+
+    def on_trim(self, trimmed: Callable[[], object]) -> None:
+        """Call a function after files of the log were removed, or of what points into it."""
+        self._trimmed = trimmed
 
     def services(self) -> list[Service]:
         """Return services that check the disk, and that remove files one by one, at their
@@ -119,6 +124,7 @@ class Retention:
             DiskError: the system refused an operation.
         """
         self._queues.trim(self._start)
+        self._trimmed()
 
     def check(self) -> None:
         """Check the disk; decide whether messages are accepted, and which files are removed next.
@@ -176,6 +182,7 @@ class Retention:
             return False
         try:
             self._log.remove_first()
+            self._trimmed()
         except DiskError as error:
             self._waiting, self.warnings = 0, [*self.warnings, str(error)]
             # What `clean` asked for is planned again, whatever the hour is then.
@@ -206,5 +213,6 @@ class Retention:
             for derived in self._derived:
                 derived.trim(start)
             self._trimmed_to = start
+            self._trimmed()
         except DiskError as error:
             self.warnings = [*self.warnings, str(error)]

@@ -41,6 +41,8 @@ class Clients:
 
     Attributes:
         producers, consumers: groups that have a client, by name.
+        consumer_changes: counts the groups of consumers that come and go, and the changes of what
+            they subscribe to, and of how they consume.
     """
 
     def __init__(
@@ -64,7 +66,7 @@ class Clients:
         self._groups_of: dict[Peer, tuple[set[str], set[str]]] = {}
         # Producers by id, then by group and connection.
         self._producers_with: dict[str, dict[tuple[str, Peer], Client]] = {}
-        self._count = self._subscribed = 0
+        self._count = self._subscribed = self.consumer_changes = 0
         repeating.every(_LOOK_INTERVAL, self._look)
 
     # Look up
@@ -144,8 +146,10 @@ class Clients:
             self._check_room(client)
         if not keep:
             self._check_subscriptions(data, group, client.peer)
+        is_new = group is None
         if group is None:
             group = self.consumers[name] = ConsumerGroup(name)
+        before = group.message_model, group.subscriptions
         group.describe(data)
         changed = group.update(client)
         if changed:
@@ -155,6 +159,8 @@ class Clients:
             )
         if not keep and self._subscribe(group, data, owner_of(client.peer.address)):
             changed = True
+        if is_new or (group.message_model, group.subscriptions) != before:
+            self.consumer_changes += 1
         group.fingerprint = fingerprint
         if changed:
             self._tell(group)
@@ -238,6 +244,7 @@ class Clients:
         if members:
             self._tell(members)
         else:
+            self.consumer_changes += 1
             self._count_size(members, -1)
             self._group_left(group)
 

@@ -1,0 +1,100 @@
+"""What the kernel of pulls and its caller both know: where numbers are, and what they mean."""
+
+from __future__ import annotations
+
+from typing import Final
+
+KEY_SIZE: Final = 1280
+"""Bytes of a key in the table, of which the first 8 are unused: see `read_pull`."""
+KEY_AT: Final = 8
+LONGEST_HEADER: Final = 1200
+"""Bytes of a header whose decision is kept."""
+PLACES: Final = 5
+"""Positions at the end of a key, 4 bytes each: those of the four numbers of the header, and that of
+the length of the fields in a binary one."""
+
+QUEUE_ID, QUEUE_OFFSET, COMMIT_OFFSET, OPAQUE, NUMBERS = range(5)
+"""The numbers of a header, and how many these are."""
+NEXT_OFFSET, MIN_OFFSET, MAX_OFFSET = range(3)
+"""The numbers of an answer, before its opaque."""
+
+ANSWER_SIZE: Final = 512
+"""Bytes of the text of an answer's header."""
+ANSWER_ROOM: Final = ANSWER_SIZE + 128
+"""Bytes of an answer without its messages."""
+GAPS: Final = 5
+NONE, DIGITS, COUNTED, RAW, REST = range(5)
+"""How a number is written: not at all; as digits; as a length (i4) and digits; as i4; as the bytes
+between it and the end of the header (i4), which is no number of its own."""
+
+MOST_MESSAGES: Final = 1024
+"""Messages of one answer."""
+MOST_TAGS: Final = 16
+"""Tags of a subscription whose decision is kept."""
+NAME_SIZE: Final = 264
+"""Bytes of a topic's name in the table, of which the first 8 are unused."""
+NAME_AT: Final = 8
+
+# Columns of a decision.
+IS_ACCEPTED, TOPIC, FIRST_QUEUE, QUEUES, MESSAGES, BYTES, ENTRIES, TAGS = range(8)
+"""Whether its pulls are served here; the number of its topic, of its first queue, and of its
+queues; the limits of an answer; the entries that one pull examines; the number of its tags codes,
+-1 if it selects all messages."""
+DECISION_COLUMNS: Final = 8
+
+# Columns of a queue.
+(
+    GENERATION,
+    VERSION,
+    LOW,
+    HIGH,
+    FIRST_ENTRY,
+    ENTRIES_ADDRESS,
+    ENTRIES_COUNT,
+    WARM_FROM,
+    WARM_TO,
+    WARM_UNTIL,
+) = range(10)
+"""Of which generation of mapped files and version of the reads the others are; the least and the
+greatest offset; the queue offset of the first entry of its mapped file, where that is in memory,
+and how many entries it has; the queue offsets whose records need no disk, as long as the log ends
+before a physical offset.
+"""
+QUEUE_COLUMNS: Final = 10
+
+# Columns of a served pull.
+NOTE_DECISION, NOTE_QUEUE, NOTE_COMMIT, NOTE_NEXT, NOTE_MESSAGES, NOTE_BYTES = range(6)
+MOST_NOTES: Final = 256
+
+# The state: i8[STATES].
+(
+    NOW_GENERATION,
+    NOW_VERSION,
+    CONFIRMED,
+    LOG_START,
+    SEGMENTS,
+    NOTES,
+    QUEUE,
+    OFFSET,
+    COUNT,
+    PHYSICAL,
+    POSITION,
+    RECEIVED,
+    TO,
+) = range(13)
+"""The generation of mapped files and the version of the reads; the physical offsets between which
+records are; the number of mapped segments, and of served pulls. What LOOK and SEGMENT ask for: a
+queue, an offset in it and how many entries; a physical offset. For `serve_pulls`: positions in the
+data and in the answers.
+"""
+STATES: Final = 13
+
+# Columns of a segment.
+SEGMENT_BASE, SEGMENT_ADDRESS, SEGMENT_SIZE = range(3)
+
+# Why the kernel returned.
+SERVED, PART, OTHER, ROOM, NEW, LOOK, SEGMENT = range(7)
+"""The pull is answered. No whole frame is left. It is to be served otherwise. The answers, or the
+notes of served pulls, have no room. No decision is known. A queue must be looked up, or a segment
+mapped.
+"""

@@ -1,1 +1,0 @@
-"""Kernels that process a run of similar pulls in one call."""
