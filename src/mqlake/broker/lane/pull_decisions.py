@@ -26,7 +26,6 @@ from mqlake.protocol.headers.pull import COMMITS_OFFSET, PullHeader
 from mqlake.protocol.template import FrameTemplate
 from mqlake.remoting.connection import Peer
 from mqlake.store.queues.queue_kind import kind_of
-from mqlake.store.queues.tag_filter import TagFilter
 from mqlake.store.results import Status
 
 _FIELDS: Final = ("nextBeginOffset", "minOffset", "maxOffset")
@@ -89,8 +88,7 @@ class PullDecisions:
         except RemotingError:  # The pull itself gets it as its answer.
             return None
         topic, group, settings = allowed.topic, allowed.group, self._live.now
-        tags = TagFilter(allowed.choice.tags)
-        codes = tags.codes(header.topic)
+        codes = self._state.store.reads.tags_codes(header.topic, allowed.choice.tags)
         if (
             allowed.choice.condition is not None
             or self._state.topics.direct(header.topic) is not topic

@@ -185,6 +185,10 @@ class LiveReads(Lookups):
         most = min(max_bytes, _MOST_BYTES)
         return reading.get(offset, max(1, max_messages), most, self._live.watermarks.confirmed)
 
+    def tags_codes(self, topic: str, tags: str | None) -> list[int] | None:
+        """Return the codes by which entries are selected: see `TagFilter.codes`."""
+        return TagFilter(tags).codes(topic)
+
     def warm_up(
         self,
         topic: str,
