@@ -139,9 +139,8 @@ def page(
         values: what the template shows.
     """
     console, session = console_of(request), session_of(request)
-    notices = [*session.notices]
-    if "hx-request" not in request.headers:
-        session.notices.clear()
+    is_part = "hx-request" in request.headers
+    notices = [] if is_part else console.sessions.take_notices(session)
 
     def page_url(number: int) -> str:
         return with_query(request, page=number)

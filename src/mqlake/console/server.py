@@ -12,13 +12,13 @@ from typing import Final, Self
 import uvicorn
 
 from mqlake.console.app import create_app
+from mqlake.console.connection import CONNECTIONS, BoundedConnection
 from mqlake.console.options import ConsoleOptions
 from mqlake.console.state import Console
 from mqlake.errors import MqlakeError
 
 _GRACE: Final = 3
 """Seconds that requests have when the console stops."""
-_MOST_CONNECTIONS: Final = 500
 
 _log: Final = logging.getLogger("mqlake.console")
 
@@ -64,10 +64,11 @@ class ConsoleServer:
             log_level=logging.WARNING,
             access_log=False,
             lifespan="off",
+            http=BoundedConnection,
             ws="none",
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=_MOST_CONNECTIONS,
+            limit_concurrency=CONNECTIONS,
             timeout_graceful_shutdown=_GRACE,
             ssl_certfile=options.certificate or None,
             ssl_keyfile=options.key or None,

@@ -40,7 +40,11 @@ class Console:
     def __init__(self, options: ConsoleOptions, now: Callable[[], float] = time.monotonic) -> None:
         self.options, self._now = options, now
         self.sessions = Sessions(
-            60.0 * options.idle_minutes, 60.0 * options.session_minutes, now, self._session_ended
+            60.0 * options.idle_minutes,
+            60.0 * options.session_minutes,
+            ConsoleRole.STRANGER if options.login else ConsoleRole.ADMIN,
+            now,
+            self._session_ended,
         )
         self.attempts = LoginAttempts(now)
         self.jobs, self.queries = BackgroundJobs(), SqlQueries()
@@ -59,11 +63,6 @@ class Console:
         for view in views:
             await view.close()
         await asyncio.gather(*self._closing)
-
-    def stranger(self) -> ConsoleSession:
-        """Return a session of a visitor who has not logged in."""
-        role = ConsoleRole.STRANGER if self.options.login else ConsoleRole.ADMIN
-        return self.sessions.begin(role)
 
     def logged_in(self, credentials: Credentials, role: ConsoleRole) -> ConsoleSession:
         """Return a session of a user whose credentials were checked."""

@@ -67,13 +67,13 @@ def test_what_is_no_form_is_refused(running: RunningBroker) -> None:
             for kind, body, code in (
                 ("application/json", b"{}", 415),
                 ("", b"", 415),
-                ("application/x-www-form-urlencoded", b"a=1&" * 30_000, 400),
-                ("application/x-www-form-urlencoded", b"a" * (9 << 20), 413),
+                ("application/x-www-form-urlencoded", b"a=1&" * 300, 400),
+                ("application/x-www-form-urlencoded", b"a" * (65 << 10), 413),
                 ("application/x-www-form-urlencoded", b"\xff\xfe%ff", 400),
             ):
                 headers = {"content-type": kind}
                 refused = await visitor.client.post("/topics/save", content=body, headers=headers)
-                assert refused.status_code in (code, 403), kind
+                assert refused.status_code == code, (kind, code)
 
     asyncio.run(visit())
 

@@ -143,7 +143,9 @@ def test_a_login_replaces_the_session(closed: RunningBroker) -> None:
             before = visitor.client.cookies["mqlake_console"]
             await visitor.log_in(ROOT.access_key, ROOT.secret_key)
             assert visitor.client.cookies["mqlake_console"] != before
-            assert visitor.console.sessions.find(before) is None
+            stranger = visitor.console.sessions.find(before)
+            assert stranger is not None
+            assert stranger.user == ""
 
     asyncio.run(visit())
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
+import pytest
+
 from mqlake.client import Credentials
 from mqlake.console.access.attempts import LoginAttempts
 from mqlake.console.access.roles import ConsoleRole
 from mqlake.console.access.sessions import ConsoleSession, Sessions
+from mqlake.console.page_error import PageError
 
 USER = Credentials("user", "user-password")
 
@@ -22,7 +27,7 @@ class Clock:
 
 def sessions(clock: Clock, ended: list[ConsoleSession] | None = None) -> Sessions:
     noted: list[ConsoleSession] = [] if ended is None else ended
-    return Sessions(60.0, 600.0, clock, noted.append)
+    return Sessions(60.0, 600.0, ConsoleRole.STRANGER, clock, noted.append)
 
 
 def test_ends_when_the_visitor_is_idle() -> None:
@@ -59,12 +64,27 @@ def test_ends_some_time_after_the_login_in_any_case() -> None:
     assert every.find(session.token) is None
 
 
-def test_strangers_do_not_end_the_sessions_of_users() -> None:
-    every = sessions(Clock())
-    user = every.begin(ConsoleRole.OPERATOR, USER)
+def test_nothing_is_kept_of_strangers() -> None:
+    every, other = sessions(Clock()), sessions(Clock())
+    stranger = every.begin_stranger()
     for _ in range(1500):
-        every.begin(ConsoleRole.STRANGER)
-    assert every.find(user.token) is user
+        every.begin_stranger()
+    found = every.find(stranger.token)
+    assert found is not None
+    assert found.csrf == stranger.csrf
+    assert found.role is ConsoleRole.STRANGER
+    assert other.find(stranger.token) is None
+    for forged in ("s.", "s..", stranger.token[:-1], "s.x." + "0" * 64, stranger.token + "é"):
+        assert every.find(forged) is None
+
+
+def test_notices_wait_for_the_next_page_of_their_visitor() -> None:
+    every = sessions(Clock())
+    one, two = every.begin_stranger(), every.begin_stranger()
+    every.add_notice(one, "done")
+    assert every.take_notices(two) == []
+    assert every.take_notices(one) == ["done"]
+    assert every.take_notices(one) == []
 
 
 def test_one_user_does_not_end_the_sessions_of_others() -> None:
@@ -82,9 +102,24 @@ def test_attempts_are_limited_by_address_and_time() -> None:
     clock = Clock()
     attempts = LoginAttempts(clock)
     for _ in range(10):
-        assert attempts.may_try("1.2.3.4")
-        attempts.failed("1.2.3.4")
-    assert not attempts.may_try("1.2.3.4")
-    assert attempts.may_try("1.2.3.5")
+        with pytest.raises(ValueError, match="wrong"), attempts.attempt("1.2.3.4"):
+            raise ValueError("wrong")
+    with pytest.raises(PageError), attempts.attempt("1.2.3.4"):
+        pass
+    with attempts.attempt("1.2.3.5"):
+        pass
     clock.now += 60
-    assert attempts.may_try("1.2.3.4")
+    with attempts.attempt("1.2.3.4"):
+        pass
+
+
+def test_attempts_count_from_their_begin() -> None:
+    attempts = LoginAttempts(Clock())
+    with ExitStack() as running:
+        for _ in range(8):
+            running.enter_context(attempts.attempt("1.2.3.4"))
+        with pytest.raises(PageError):
+            running.enter_context(attempts.attempt("1.2.3.5"))
+    for _ in range(30):  # All of them succeeded.
+        with attempts.attempt("1.2.3.4"):
+            pass

@@ -3,36 +3,52 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Final
 
+from mqlake.console.page_error import PageError
+
 _ALLOWED: Final = 10
+"""Failed attempts of an address in a period."""
 _PERIOD: Final = 60.0
+_AT_ONCE: Final = 8
+"""Attempts that are checked at the same time: each asks brokers."""
 _MOST_ADDRESSES: Final = 10_000
 
 
 class LoginAttempts:
-    """Counts failed attempts by address.
+    """Counts attempts by address, from their begin: a success takes its own count back.
 
     Args:
         now: returns seconds.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
-        self._now = now
-        self._failed: OrderedDict[str, tuple[float, int]] = OrderedDict()
+        self._now, self._running = now, 0
+        self._tried: OrderedDict[str, tuple[float, int]] = OrderedDict()
 
-    def may_try(self, address: str) -> bool:
-        """Return whether an address may try now."""
-        begun, count = self._failed.get(address, (0.0, 0))
-        return count < _ALLOWED or self._now() - begun >= _PERIOD
+    @contextmanager
+    def attempt(self, address: str) -> Generator[None]:
+        """Count an attempt while the block runs, and after it if it raises an error.
 
-    def failed(self, address: str) -> None:
-        """Count a failed attempt."""
+        Raises:
+            PageError: this address has failed too often, or too many attempts run now.
+        """
         now = self._now()
-        begun, count = self._failed.pop(address, (now, 0))
+        begun, count = self._tried.pop(address, (now, 0))
         if now - begun >= _PERIOD:
             begun, count = now, 0
-        self._failed[address] = (begun, count + 1)
-        while len(self._failed) > _MOST_ADDRESSES:
-            self._failed.popitem(last=False)
+        is_refused = count >= _ALLOWED or self._running >= _AT_ONCE
+        self._tried[address] = (begun, count if is_refused else count + 1)
+        while len(self._tried) > _MOST_ADDRESSES:
+            self._tried.popitem(last=False)
+        if is_refused:
+            raise PageError("Too many failed logins", "Wait a minute, then try again.", 429)
+        self._running += 1
+        try:
+            yield
+        finally:
+            self._running -= 1
+        begun, count = self._tried.get(address, (now, 1))
+        self._tried[address] = (begun, max(0, count - 1))

@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from mqlake.console.access.audit import audit
-from mqlake.console.access.forms import CSRF_FIELD, PostedForm, read_form
+from mqlake.console.access.forms import CSRF_FIELD, FORM_BYTES, PostedForm, read_form
 from mqlake.console.access.roles import ConsoleRole
 from mqlake.console.page_error import PageError
 from mqlake.console.state import console_of, session_of
@@ -20,8 +20,10 @@ from mqlake.errors import MqlakeError
 Page = Callable[[Request], Awaitable[Response]]
 FormHandler = Callable[[Request, PostedForm], Awaitable[Response]]
 
-_READ_ONLY: Final = PageError(
-    "This console is read-only", "Start it without --read-only to change something.", 403
+_READ_ONLY: Final = (
+    "This console is read-only",
+    "Start it without --read-only to change something.",
+    403,
 )
 
 
@@ -37,15 +39,18 @@ class Posted:
         action: the name in the audit line; empty if nothing is changed.
     """
 
-    def __init__(self, handler: FormHandler, action: str, role: ConsoleRole) -> None:
-        self._handler, self.action, self._role = handler, action, role
+    def __init__(
+        self, handler: FormHandler, action: str, role: ConsoleRole, most: int = FORM_BYTES
+    ) -> None:
+        self._handler, self.action, self._role, self._most = handler, action, role, most
 
     async def serve(self, request: Request) -> Response:
         """Serve one request."""
         form = PostedForm([])
         try:
-            form = await read_form(request)
-            self._check(request, form)
+            self._check(request)  # Nobody else can make the console read a form.
+            form = await read_form(request, self._most)
+            self._check_token(request, form)
         except PageError as problem:
             self._note(request, form, f"refused: {problem}")
             raise
@@ -60,18 +65,19 @@ class Posted:
         self._note(request, form, "done")
         return response
 
-    def _check(self, request: Request, form: PostedForm) -> None:
+    def _check(self, request: Request) -> None:
         _check_origin(request)
-        session = session_of(request)
-        if not session.has_csrf(form.text(CSRF_FIELD)):
+        if self.action and console_of(request).options.read_only:
+            raise PageError(*_READ_ONLY)
+        check_role(request, self._role)
+
+    def _check_token(self, request: Request, form: PostedForm) -> None:
+        if not session_of(request).has_csrf(form.text(CSRF_FIELD)):
             raise PageError(
                 "This form is too old, or was not made by this console",
                 "Reload the page, and send the form again.",
                 403,
             )
-        if self.action and console_of(request).options.read_only:
-            raise _READ_ONLY
-        check_role(request, self._role)
 
     def _note(self, request: Request, form: PostedForm, result: str) -> None:
         if self.action:
@@ -104,19 +110,29 @@ def _check_origin(request: Request) -> None:
 
 
 def change(
-    path: str, handler: FormHandler, action: str, role: ConsoleRole = ConsoleRole.OPERATOR
+    path: str,
+    handler: FormHandler,
+    action: str,
+    role: ConsoleRole = ConsoleRole.OPERATOR,
+    most: int = FORM_BYTES,
 ) -> Route:
     """Return the route of a change, which is audited and refused in a read-only console.
 
     Args:
         action: the name in the audit line, such as "topics.delete".
+        most: bytes of the form.
     """
-    return Route(path, Posted(handler, action, role).serve, methods=["POST"])
+    return Route(path, Posted(handler, action, role, most).serve, methods=["POST"])
 
 
-def reading(path: str, handler: FormHandler, role: ConsoleRole = ConsoleRole.VIEWER) -> Route:
+def reading(
+    path: str,
+    handler: FormHandler,
+    role: ConsoleRole = ConsoleRole.VIEWER,
+    most: int = FORM_BYTES,
+) -> Route:
     """Return the route of a form that changes nothing, such as a search."""
-    return Route(path, Posted(handler, "", role).serve, methods=["POST"])
+    return Route(path, Posted(handler, "", role, most).serve, methods=["POST"])
 
 
 def needs(role: ConsoleRole, handler: Page) -> Page:
@@ -131,7 +147,7 @@ def needs(role: ConsoleRole, handler: Page) -> Page:
 
 def done(request: Request, path: str, notice: str) -> Response:
     """Return the response after a change: the page to see next, which shows the notice."""
-    session_of(request).notices.append(notice)
+    console_of(request).sessions.add_notice(session_of(request), notice)
     return RedirectResponse(path, 303)
 
 

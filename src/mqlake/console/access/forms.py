@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 from urllib.parse import parse_qsl
 
@@ -9,8 +10,13 @@ from starlette.requests import Request
 
 from mqlake.console.page_error import PageError
 
-MOST_BYTES: Final = 8 << 20
-_MOST_FIELDS: Final = 20_000
+FORM_BYTES: Final = 64 << 10
+"""The maximum size of an ordinary form: it is parsed in a millisecond."""
+LARGE_BYTES: Final = 4 << 20
+"""The maximum size of a form with a body or a schema."""
+_SECONDS: Final = 10.0
+"""Within which a form must arrive."""
+_MOST_FIELDS: Final = 200
 CSRF_FIELD: Final = "csrf"
 
 
@@ -59,24 +65,39 @@ class PostedForm:
         return self.text(name) not in ("", "0", "false")
 
 
-async def read_form(request: Request) -> PostedForm:
-    """Read the form of a request.
+async def read_form(request: Request, most: int) -> PostedForm:
+    """Read the form of a request. A large one is parsed in a thread.
 
     Raises:
-        PageError: it is too large, or not the form of a page.
+        PageError: it is too large or too slow, or not the form of a page.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         raise PageError("This request is not the form of a page", status=415)
+    try:
+        async with asyncio.timeout(_SECONDS):
+            body = await _body(request, most)
+    except TimeoutError:
+        raise PageError(f"The form did not arrive within {_SECONDS:.0f} s", status=408) from None
+    try:
+        if len(body) <= FORM_BYTES:
+            return _parsed(body)
+        return await asyncio.to_thread(_parsed, body)
+    except ValueError:
+        raise PageError("The form cannot be read", status=400) from None
+
+
+async def _body(request: Request, most: int) -> bytes:
     body = bytearray()
     async for part in request.stream():
         body += part
-        if len(body) > MOST_BYTES:
-            raise PageError("The form is too large", f"At most {MOST_BYTES} bytes.", 413)
-    try:
-        pairs = parse_qsl(
-            body.decode(), keep_blank_values=True, errors="replace", max_num_fields=_MOST_FIELDS
-        )
-    except ValueError:
-        raise PageError("The form cannot be read", status=400) from None
+        if len(body) > most:
+            raise PageError("The form is too large", f"It may have {most:,} bytes.", 413)
+    return bytes(body)
+
+
+def _parsed(body: bytes) -> PostedForm:
+    pairs = parse_qsl(
+        body.decode(), keep_blank_values=True, errors="replace", max_num_fields=_MOST_FIELDS
+    )
     return PostedForm(pairs)

@@ -47,15 +47,13 @@ async def _log_in(request: Request, form: PostedForm) -> Response:
     user, secret = form.required("user", "User"), form.text("password")
     if not user.isprintable() or " " in user:  # Refusals contain the name between their words.
         raise PageError("A user's name has no spaces")
-    if not console.attempts.may_try(address):
-        raise PageError("Too many failed logins", "Wait a minute, then try again.", 429)
     credentials = Credentials(user, secret)
     try:
-        role = await role_of(console.options.name_servers, console.options.access, credentials)
+        with console.attempts.attempt(address):
+            role = await role_of(console.options.name_servers, console.options.access, credentials)
     except RemotingError as error:
         if error.code != ResponseCode.NO_PERMISSION:
             raise
-        console.attempts.failed(address)
         audit(user, address, "login", PostedForm([]), "refused")
         return page(
             request,
@@ -81,7 +79,7 @@ async def _log_out(request: Request, form: PostedForm) -> Response:
     console, session = console_of(request), session_of(request)
     audit(session.user, client_address(request), "logout", PostedForm([]), "done")
     console.sessions.end(session)
-    request.state.session = console.stranger()
+    request.state.session = console.sessions.begin_stranger()
     return RedirectResponse(LOGIN, 303)
 
 

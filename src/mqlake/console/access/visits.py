@@ -48,7 +48,7 @@ class Visits:
         by_visitor = REFRESH_HEADER not in request.headers
         session = self._console.sessions.find(token, by_visitor=by_visitor)
         if session is None:
-            session = self._console.stranger()
+            session = self._console.sessions.begin_stranger()
         scope.setdefault("state", {})["session"] = session
         if session.role is ConsoleRole.STRANGER and scope["path"] != LOGIN:
             await to_login(request)(scope, receive, send)

@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute, Route
 
 from mqlake.admin import groups, messages, topics
 from mqlake.console.access.changes import change, done, reading
-from mqlake.console.access.forms import PostedForm
+from mqlake.console.access.forms import LARGE_BYTES, PostedForm
 from mqlake.console.cluster.members import membership
 from mqlake.console.cluster.view import ClusterView
 from mqlake.console.messages import search
@@ -46,7 +46,7 @@ def routes() -> list[BaseRoute]:
         Route("/messages", _search, methods=["GET"]),
         Route("/messages/tail", _tail, methods=["GET"]),
         Route("/messages/message", _message, methods=["GET"]),
-        reading("/messages/decode", _decode),
+        reading("/messages/decode", _decode, most=LARGE_BYTES),
         change("/messages/resend", _resend, "messages.resend"),
         change("/messages/consume", _consume, "messages.consume"),
     ]

@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute, Route
 
 from mqlake.admin import messages, topics
 from mqlake.console.access.changes import change, done
-from mqlake.console.access.forms import PostedForm
+from mqlake.console.access.forms import LARGE_BYTES, PostedForm
 from mqlake.console.cluster import topics as topic_data
 from mqlake.console.cluster.view import ClusterView
 from mqlake.console.page import listing, page, shell_line, url
@@ -36,7 +36,7 @@ def routes() -> list[BaseRoute]:
         Route("/topics/topic", _topic, methods=["GET"]),
         change("/topics/save", _save, "topics.save"),
         change("/topics/delete", _delete, "topics.delete"),
-        change("/topics/send", _send, "topics.send"),
+        change("/topics/send", _send, "topics.send", most=LARGE_BYTES),
     ]
 
 
