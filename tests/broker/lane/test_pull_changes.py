@@ -79,8 +79,8 @@ class RandomLife:
             for number in range(dice.randint(1, 150))
         ]
         await store.put_many(messages)
-        if dice.random() < 0.9:
-            store.core.tick()  # type: ignore[attr-defined]
+        # Otherwise the greatest offset of an answer depends on when messages are dispatched.
+        store.core.tick()  # type: ignore[attr-defined]
 
     def _frames(self) -> list[bytes]:
         dice, frames = self.dice, list[bytes]()
@@ -237,6 +237,8 @@ def test_whatever_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed:
         monkeypatch.delenv("MQLAKE_LANE", raising=False)
     assert len(found[0].answers) == len(found[1].answers)
     for number, (on, off) in enumerate(zip(found[0].answers, found[1].answers, strict=True)):
-        assert on == off, f"the pulls number {number} differ"
+        assert on.keys() == off.keys()
+        for opaque, frame in on.items():
+            assert frame == off[opaque], f"number {number}: {frame[0]!r} {off[opaque][0]!r}"
     assert found[0] == found[1]
     assert len(served) > 100
