@@ -61,6 +61,11 @@ EXAMPLES: dict[Code, Example] = {
             ]
         },
     ),
+    Code.LITE_SUBSCRIPTION_CTL: of(
+        "Group:g Sub",
+        "Topic:t Sub",
+        body={"subscriptionSet": [{"group": "g", "topic": "t", "action": "COMPLETE_ADD"}]},
+    ),
     Code.CONSUMER_SEND_MSG_BACK: of("Group:g Sub", "Topic:t Sub", group="g", offset=str(OFFSET)),
     Code.QUERY_CONSUMER_OFFSET: of(
         "Topic:t Sub|Get", "Group:g Sub|Get", topic="t", consumerGroup="g"
@@ -230,7 +235,6 @@ EXAMPLES: dict[Code, Example] = {
             Code.NOTIFY_BROKER_ROLE_CHANGED,
             Code.EXCHANGE_BROKER_HA_INFO,
             Code.NOTIFY_MIN_BROKER_ID_CHANGE,
-            Code.LITE_SUBSCRIPTION_CTL,
             Code.ACK_LITE_MESSAGE,
             Code.NOTIFY_UNSUBSCRIBE_LITE,
             Code.TRIGGER_LITE_DISPATCH,

@@ -38,6 +38,7 @@ def test_only_some_requests_are_open_to_every_user() -> None:
         RequestCode.UNREGISTER_CLIENT,  # of a producer
         RequestCode.CHECK_CLIENT_CONFIG,  # of nothing
         RequestCode.BATCH_ACK_MESSAGE,  # of nothing
+        RequestCode.LITE_SUBSCRIPTION_CTL,  # of nothing
     }
 
 

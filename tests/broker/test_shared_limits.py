@@ -15,6 +15,7 @@ import pytest
 from mqlake.broker.settings import BrokerSettings
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.protocol.bodies.heartbeat import ConsumerData, Heartbeat, Subscription
+from mqlake.protocol.bodies.lite import LiteSubscriptionChange, LiteSubscriptionChanges
 from mqlake.protocol.bodies.locks import LockQueues
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.body import encode_body
@@ -118,6 +119,27 @@ def count_pops(broker: Running) -> int:
     return len(waiting_pops(broker)._parking)
 
 
+async def add_lite_topic(client: Running, number: int) -> str:
+    header = to("Parents", properties=f"__LITE_TOPIC\x01lite-{number}\x02")
+    return (await client.send(header)).remark or ""
+
+
+async def add_lite_subscription(client: Running, number: int) -> str:
+    group = SubscriptionGroup("lites", attributes={"lite.bind.topic": "TBW102"})
+    client.state.groups.put(group)
+    own = "other" if number < 0 else f"client-{number // 1000}"
+    change = LiteSubscriptionChange("PARTIAL_ADD", own, "lites", "TBW102", [f"lite-{number}"])
+    body = encode_body(LiteSubscriptionChanges([change]))
+    return (await client.ask(RequestCode.LITE_SUBSCRIPTION_CTL, None, body)).remark or ""
+
+
+async def expire_lite_subscriptions(broker: Running, clock: ManualClock) -> None:
+    clock.forward(200_000)
+    lite = broker.state.lite
+    for client_id in lite.subscriptions.silent(clock.milliseconds()):
+        lite.leave(client_id)
+
+
 def is_waiting(broker: Running, group: str) -> bool:
     return any(turn[1] == group for turn in waiting_pops(broker)._queues)
 
@@ -166,6 +188,17 @@ SHARED = {
         add_offset,
         lambda broker: len(broker.state.store.config.consumer_offsets),
         {"maxConsumerOffsetNums": 1000},
+    ),
+    "maxLmqConsumeQueueNum": Shared(
+        add_lite_topic,
+        lambda broker: broker.state.lite.count(),
+        {"maxLmqConsumeQueueNum": MOST, "enableLmq": True},
+    ),
+    "maxLiteSubscriptionCount": Shared(
+        add_lite_subscription,
+        lambda broker: broker.state.lite.subscriptions.count,
+        {"maxLiteSubscriptionCount": MOST, "enableLmq": True},
+        expire_lite_subscriptions,
     ),
     "maxPopPollingSize": Shared(add_pop, count_pops, {"maxPopPollingSize": MOST}, nothing),
 }

@@ -14,6 +14,7 @@ from mqlake.auth.resource import ResourceKind
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.protocol.bodies.groups import GroupConfigs, GroupNames, TopicConfigList, TopicNames
 from mqlake.protocol.bodies.heartbeat import CheckClient, Heartbeat
+from mqlake.protocol.bodies.lite import LiteSubscriptionChanges
 from mqlake.protocol.bodies.locks import LockQueues
 from mqlake.protocol.bodies.pop import AssignmentQuery, BatchAcks, RequestMode
 from mqlake.protocol.body import decode_body
@@ -93,6 +94,14 @@ def of_group_names(question: Question) -> Iterator[Need]:
     """DELETE_SUBSCRIPTION_GROUP_LIST: each group."""
     for group in _body(GroupNames, question).group_name_list:
         yield Need(ResourceKind.GROUP, group, DELETE)
+
+
+def of_lite_changes(question: Question) -> Iterator[Need]:
+    """Each group and topic of changed subscriptions to lite topics."""
+    changes = _body(LiteSubscriptionChanges, question).subscription_set if question.body else []
+    for group, topic in dict.fromkeys((change.group, change.topic) for change in changes):
+        yield Need(ResourceKind.GROUP, group, SUB)
+        yield from topic_needs(topic, SUB, group)
 
 
 def of_batch_ack(question: Question) -> Iterator[Need]:

@@ -214,9 +214,9 @@ BROKER: Final[dict[int, Rule]] = {
     Code.NOTIFY_BROKER_ROLE_CHANGED: _WRITE,
     Code.EXCHANGE_BROKER_HA_INFO: _WRITE,
     Code.NOTIFY_MIN_BROKER_ID_CHANGE: _WRITE,
-    # Lite topics, which mqlake refuses
+    # Lite topics
     Code.POP_LITE_MESSAGE: _CONSUME,
-    Code.LITE_SUBSCRIPTION_CTL: _WRITE,
+    Code.LITE_SUBSCRIPTION_CTL: (InBody("each group and topic: Sub", body_needs.of_lite_changes),),
     Code.ACK_LITE_MESSAGE: _WRITE,
     Code.NOTIFY_UNSUBSCRIBE_LITE: _WRITE,
     Code.GET_BROKER_LITE_INFO: _READ,

@@ -23,7 +23,7 @@ from mqlake.broker.after_dispatch import after_dispatch
 from mqlake.broker.clients import ClientRequests
 from mqlake.broker.controller.requests import ControllerRequests
 from mqlake.broker.lane.choice import is_chosen as lane_is_chosen
-from mqlake.broker.lite import LiteTopics
+from mqlake.broker.lite.family import LiteRequests
 from mqlake.broker.locks import LockRequests
 from mqlake.broker.logic_queues.routes import LogicQueueRoutes
 from mqlake.broker.offsets import OffsetRequests
@@ -93,7 +93,7 @@ FAMILIES: tuple[type[Family], ...] = (
     Recalls,
     Replies,
     PopConsumption,
-    LiteTopics,
+    LiteRequests,
     TopicRoutes,
     StaticTopicAdmin,
     StaticTopicCleaning,

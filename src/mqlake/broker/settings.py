@@ -259,6 +259,10 @@ class BrokerSettings(ReplicationSettings, frozen=True, rename="camel", kw_only=T
     topic."""
     max_pop_polling_size: Now[CountOrNone] = 100_000
     """The maximum number of waiting pops."""
+    max_lmq_consume_queue_num: Now[CountOrNone] = 2_000_000
+    """The maximum number of [lite topics](lite-topics.md), of all parent topics together."""
+    max_lite_subscription_count: Now[CountOrNone] = 200_000
+    """The maximum number of lite topics that clients are subscribed to, all clients together."""
     pop_ck_stay_buffer_time: Now[Pause] = 10_000
     """How long popped messages are kept only in memory, before their check point is written."""
 

@@ -50,7 +50,7 @@ describes the frames. A server answers any other code with `REQUEST_CODE_NOT_SUP
   `%RETRY%group` is judged as its group; if the request names a group, it must be that one. The
   cluster of a name server is `*`: only entries for all clusters cover it.
 
-`LiteTopics` refuses its requests: mqlake has no [lite topics](lite-topics.md).
+[Lite topics](lite-topics.md) need `enableLmq`; their messages are acknowledged with `ACK_MESSAGE`.
 """
 
 _ROOT = Path(mqlake.__file__).parent

@@ -58,6 +58,7 @@ class MessageStore(StoreAnswers, Store):
         offsets: the next offset of each queue.
         config: topics, consumer groups and their offsets.
         incarnations: which records of deleted topics and groups are dead.
+        light: the light queues; None without `enableLmq`.
         appends: puts messages without waiting until they are confirmed.
         redelivery: messages that cannot be put to their topic.
         scheduled: delayed messages.
@@ -135,7 +136,7 @@ class MessageStore(StoreAnswers, Store):
         self.directory, self.clock, self.watermarks = core.directory, core.clock, core.watermarks
         self.reads, self.offsets, self.config = core.reads, core.offsets, core.config
         self.incarnations, self.redelivery = core.config.incarnations, core.redelivery
-        self.scheduled, self.timers = core.scheduled, core.timers
+        self.scheduled, self.timers, self.light = core.scheduled, core.timers, core.light
         self.transactions, self.retention = core.transactions, core.retention
         self.health, self.copies, self._puts = core.health, core.copies, core.puts
 

@@ -22,6 +22,7 @@ from mqlake.store.delivery.scheduled import ScheduledMessages
 from mqlake.store.delivery.timers import TimerMessages
 from mqlake.store.delivery.transactions import CheckBack, Ended, EndStatus, Transactions
 from mqlake.store.incarnations.table import OwnedIncarnations
+from mqlake.store.light.light_queues import LightQueues
 from mqlake.store.log.scan import Head
 from mqlake.store.loop.appends import Appends
 from mqlake.store.loop.dispatching import Dispatching
@@ -59,6 +60,7 @@ __all__ = [
     "Epochs",
     "Head",
     "InSyncSet",
+    "LightQueues",
     "Listener",
     "LiveGetResult",
     "LiveReads",
@@ -82,6 +84,7 @@ class Store(Protocol):
     clock: Clock
     watermarks: Watermarks
     reads: LiveReads
+    light: LightQueues | None
     offsets: QueueOffsets
     config: ConfigStore
     incarnations: OwnedIncarnations

@@ -112,7 +112,7 @@ def test_attributes_of_a_group_are_changes(tmp_path: Path) -> None:
             for bad in ("101", "-1", "", "1.0", "x", "07"):
                 body = update(**{f"+{factor}": bad})
                 await refused(broker, UPDATE, body=body, match="use 0 to 100")
-            for bad in (factor, "+lite.bind.topic", "", "+"):
+            for bad in (factor, "+lite.sub.wildcard", "", "+"):
                 body = update(**{bad: "1"})
                 await refused(broker, UPDATE, body=body, match="is not supported")
             both = GroupConfigs(

@@ -9,6 +9,7 @@ from collections.abc import Coroutine, Iterator
 from typing import Any
 
 from mqlake.broker.bodies import admin_body
+from mqlake.broker.lite.settling import LiteSettling
 from mqlake.broker.pop.check_points import MOST_MESSAGES, CheckPoint, Key
 from mqlake.broker.pop.in_flight import InFlight, QueueKey
 from mqlake.broker.pop.ordered import Ordered
@@ -51,6 +52,7 @@ class Acknowledging:
         self._state, self._runtime, self._store = state, runtime, state.store
         self._in_flight, self._revive_topic = in_flight, revive_topic
         self._ordered, self._waiting = ordered, waiting
+        self._lite = LiteSettling(state, runtime)
 
     # ACK_MESSAGE, BATCH_ACK_MESSAGE
 
@@ -58,6 +60,8 @@ class Acknowledging:
         """Note that a message was consumed."""
         header = request.header(AckHeader)
         receipt = self._receipt(header.extra_info)
+        if header.lite_topic:
+            return self._lite.acknowledge(request, header, receipt)
         key = self._queue(header, peer)
         low, high = self._store.reads.queue(header.topic, header.queue_id)
         if not low <= header.offset <= high:
@@ -150,6 +154,8 @@ class Acknowledging:
         """Change when a message is redelivered; answer the parts of the new receipt."""
         header = request.header(ChangeInvisibleTimeHeader)
         receipt = self._receipt(header.extra_info)
+        if header.lite_topic:
+            return self._lite.change_time(request, header, receipt)
         key = self._queue(header, peer)
         low, high = self._store.reads.queue(header.topic, header.queue_id)
         if not low <= header.offset < high:

@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mqlake.broker.lite import LITE_TOPIC_NAME, refuse_message
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.send.answers import Answers
 from mqlake.broker.send.checks import MULTI_TAG, Header, SendChecks
@@ -24,6 +23,7 @@ from mqlake.formats.config.topics import Topic
 from mqlake.formats.own_properties import LONGEST_SENT, TIMER_OUT_MS
 from mqlake.formats.properties import (
     DELAY,
+    LITE_TOPIC,
     REAL_TOPIC,
     UNIQ_KEY,
 )
@@ -47,6 +47,7 @@ from mqlake.store.queues.queue_kind import kind_of
 _MANY = 10_000
 """Messages of a batch whose answer, with all of their ids, is made once others were served."""
 _RETRY, _GROUPS = naming.RETRY_PREFIX, naming.OF_GROUPS
+_LITE_TOPIC = LITE_TOPIC.encode()
 _TIMED = b"TIMER_DE"
 """Prefix of all properties that ask for a delivery time."""
 
@@ -156,6 +157,8 @@ class SendMessages:
             if name != header.topic:
                 dead, queue_id = header.topic, any_queue(naming.DLQ_QUEUES)
                 properties = _undelayed(properties)
+        if _LITE_TOPIC in properties:
+            properties = self._state.lite.placed(topic, properties, peer)
         placed_in = _placed(topic, properties, queue_id)
         # The queue of a request that was rewritten is not the producer's choice.
         if placed_in != (properties, queue_id) and not isinstance(request, Rewritten):
@@ -297,8 +300,6 @@ class SendMessages:
 
 def _placed(topic: Topic, properties: bytes, queue_id: int) -> tuple[bytes, int]:
     """Return the properties and the queue of a message whose properties may choose a queue."""
-    if LITE_TOPIC_NAME in properties:
-        refuse_message(properties)
     if PRIORITY_NAME in properties:
         _require_queue(topic)
         return placed(properties, queue_id, topic.write_queue_nums)

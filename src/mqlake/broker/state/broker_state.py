@@ -19,6 +19,7 @@ from mqlake.broker.state.empty_groups import EmptyGroups
 from mqlake.broker.state.endings import AllEndings, EndedSamples
 from mqlake.broker.state.forwarding import Forwarder
 from mqlake.broker.state.groups import Groups
+from mqlake.broker.state.lite.lite_topics import LiteTopics
 from mqlake.broker.state.message_topics import MessageTopics
 from mqlake.broker.state.offsets.past_end import REPORT, PastEnd
 from mqlake.broker.state.offsets.restarts import Restarts
@@ -60,6 +61,7 @@ class BrokerState:
         past_end: corrects offsets past the end of their queue.
         empty_groups: removes consumer groups that hold nothing.
         offset_room: the limit of consumer offsets, and the shares of clients.
+        lite: the lite topics: their queues, subscriptions, and what is popped of them.
         locks: the queues that consumers lock to keep their order.
         replicas: the other brokers of this broker's name.
         controllers: those that decide this broker's role; None without a controller.
@@ -147,6 +149,8 @@ class BrokerState:
         self.empty_groups = EmptyGroups(live, store, self.groups, self.topics, self.clients, slices)
         self.empty_groups.start(repeating)
         self.offset_room = OffsetRoom(live, store.config.consumer_offsets, self.groups)
+        self.lite = LiteTopics(store, runtime, self.topics, self.groups, self.offset_room)
+        self.endings.add(self.lite)
         self.locks = QueueLocks(
             lambda: int(store.clock.monotonic() * 1000),
             Shares(lambda: runtime.settings.max_address_share),

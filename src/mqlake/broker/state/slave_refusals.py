@@ -86,6 +86,7 @@ REFUSED: Final = {
     **dict.fromkeys(
         (
             RequestCode.POP_MESSAGE,
+            RequestCode.POP_LITE_MESSAGE,
             RequestCode.ACK_MESSAGE,
             RequestCode.BATCH_ACK_MESSAGE,
             RequestCode.CHANGE_MESSAGE_INVISIBLETIME,

@@ -64,20 +64,27 @@ class PopAnswerHeader(Header):
 
 
 class AckHeader(Header):
-    """ACK_MESSAGE: a message was consumed; `extra_info` is its receipt."""
+    """ACK_MESSAGE: a message was consumed; `extra_info` is its receipt.
+
+    Attributes:
+        lite_topic: the lite topic of the message, if it is one of a lite topic.
+    """
 
     consumer_group: str
     topic: str
     queue_id: Int32
     extra_info: str
     offset: Int64
+    lite_topic: str | None = None
 
 
 class ChangeInvisibleTimeHeader(Header):
     """CHANGE_MESSAGE_INVISIBLETIME: a message comes again later, or sooner; 0 for now.
 
     Attributes:
-        suspend: whether the delivery does not count; mqlake's broker counts it.
+        suspend: whether the delivery does not count; mqlake's broker counts it, except of lite
+            topics.
+        lite_topic: as for `AckHeader`.
     """
 
     consumer_group: str
@@ -87,6 +94,7 @@ class ChangeInvisibleTimeHeader(Header):
     offset: Int64
     invisible_time: Int64
     suspend: bool | None = None
+    lite_topic: str | None = None
 
 
 class ChangeInvisibleTimeAnswerHeader(Header):

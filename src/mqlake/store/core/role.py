@@ -11,6 +11,7 @@ from collections.abc import Generator
 from mqlake.errors import StoreError, SyncError
 from mqlake.formats.checkpoint import STILL_OPEN, Checksummed
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC
+from mqlake.formats.topic_names import LIGHT_PREFIX
 from mqlake.storage.fork_guard import ForkGuard
 from mqlake.store.config_store import ConfigStore
 from mqlake.store.core.durability import Durability
@@ -56,6 +57,7 @@ class Role:
         self._copies, self._durability, self._removal = copies, durability, removal
         self._ticks, self._health = ticks, health
         self._fork_guard, self._where = fork_guard, where
+        self._light = files.light
         self.received = ReceivedLog(files.log)
         self._dispatcher.set_restarts_expected(are_expected=settings.now.is_slave)
 
@@ -197,6 +199,8 @@ class Role:
         def end_of(topic: str, queue_id: int) -> int | None:
             if topic in self._config.static_topics:
                 return None
+            if topic.startswith(LIGHT_PREFIX):
+                return None if self._light is None else self._light.end_of(topic)
             return self._offsets.next(topic, queue_id)
 
         count = yield from self._config.consumer_offsets.clamp(end_of)

@@ -20,6 +20,7 @@ from mqlake.errors import DiskError, FormatError
 from mqlake.formats.file_name import check_topic_name, parse_segment_name, segment_name
 from mqlake.formats.light import light_queue_file
 from mqlake.formats.light.light_queue_file import LightHeader
+from mqlake.formats.topic_names import LIGHT_PREFIX
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.incarnations.table import Incarnations
 from mqlake.store.light.light_file import LightAppend, LightFile
@@ -196,6 +197,14 @@ class LightQueues:
                 place = LightPlace(entry.queue_offset, entry.physical_offset, entry.size)
                 return place if place.physical_offset >= self._first_of(topic) else None
         return None
+
+    def end_of(self, name: str) -> int | None:
+        """Return the queue offset after the newest message of a lite topic's queue; None without
+        one.
+        """
+        topic = name[len(LIGHT_PREFIX) + 1 :].rpartition("$")[0]
+        last = self.last(topic, name.encode())
+        return None if last is None else last.queue_offset + 1
 
     def _first_of(self, topic: str) -> int:
         """Return the physical offset before which no record of a topic counts."""

@@ -1,0 +1,1 @@
+"""Requests about lite topics: subscriptions, pops, and what administrators ask."""

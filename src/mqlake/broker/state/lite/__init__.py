@@ -1,0 +1,1 @@
+"""Lite topics: their queues, subscriptions, events, and what is popped (docs/lite-topics.md)."""

@@ -1,0 +1,130 @@
+"""The queues of lite topics: the next queue offset of each, and reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from mqlake.broker.state.lite.names import queue_name
+from mqlake.formats.properties import MULTI_DISPATCH
+from mqlake.formats.record import decode
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.errors import RemotingError
+from mqlake.store.port import LightQueues, Store
+
+_KEPT: Final = 1 << 16
+"""Queues whose next offset is known without a search, twice as many at most."""
+
+
+class LiteMessage(NamedTuple):
+    """A message of a lite topic: its queue offset, and its record."""
+
+    queue_offset: int
+    record: memoryview
+
+
+class LiteQueues:
+    """The queues of a broker's lite topics."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        # Next offsets that were given out: the newer ones, and those before them, which are kept
+        # until their messages are dispatched.
+        self._young: dict[str, int] = {}
+        self._old: dict[str, int] = {}
+        self._old_end = 0
+
+    @property
+    def light(self) -> LightQueues:
+        """Return the light queues.
+
+        Raises:
+            RemotingError: the broker derives none.
+        """
+        found = self._store.light
+        if found is None:
+            reason = "this broker has no lite topics: set enableLmq=true, and restart it"
+            raise RemotingError(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, reason)
+        return found
+
+    def take_offset(self, topic: str, name: str, check: Callable[[], object]) -> int:
+        """Return the queue offset of the next message of a lite topic, which is put now.
+
+        Args:
+            check: called if the queue has no message yet.
+        """
+        offset = self._young.get(name)
+        if offset is None:
+            offset = self._old.get(name)
+        if offset is None:
+            offset = self._searched(topic, name, check)
+        self._young[name] = offset + 1
+        if len(self._young) >= _KEPT and self._store.watermarks.dispatched >= self._old_end:
+            self._old, self._young = self._young, {}
+            self._old_end = self._store.watermarks.end + 1
+        return offset
+
+    def _searched(self, topic: str, name: str, check: Callable[[], object]) -> int:
+        last = self.light.last(topic, name.encode())
+        if last is not None:
+            return last.queue_offset + 1
+        check()
+        # Its messages may have been removed: a group must not wait for offsets that come again.
+        offsets = self._store.config.consumer_offsets
+        known = (offsets.query(group, name, 0) for group in offsets.groups_of(name))
+        return max((offset for offset in known if offset is not None), default=0)
+
+    def forget(self) -> None:
+        """Search next offsets again: a topic was deleted."""
+        self._young, self._old = {}, {}
+
+    def max_offset(self, topic: str, name: str) -> int:
+        """Return the queue offset after the last message; 0 without one."""
+        last = self.light.last(topic, name.encode())
+        return 0 if last is None else last.queue_offset + 1
+
+    def min_offset(self, topic: str, name: str) -> int:
+        """Return the queue offset of the first message; 0 without one."""
+        first = next(iter(self.light.places(topic, name.encode(), 0, 1)), None)
+        return 0 if first is None else first.queue_offset
+
+    def timestamp(self, topic: str, name: str, queue_offset: int) -> int:
+        """Return when a message was stored, milliseconds; -1 without a message."""
+        found = self.light.places(topic, name.encode(), queue_offset, 1)
+        return self._timestamp(found[0].physical_offset) if found else -1
+
+    def last_timestamp(self, topic: str, name: str) -> int:
+        """Return when the last message was stored, milliseconds; -1 without one."""
+        last = self.light.last(topic, name.encode())
+        return -1 if last is None else self._timestamp(last.physical_offset)
+
+    def _timestamp(self, physical_offset: int) -> int:
+        record = self._store.reads.raw_at(physical_offset, crc=False)
+        return -1 if record is None else decode(record).store_timestamp
+
+    def read(
+        self, topic: str, name: str, queue_offset: int, count: int, most_bytes: int
+    ) -> list[LiteMessage]:
+        """Return messages from a queue offset on; the first one whatever its size."""
+        found: list[LiteMessage] = []
+        size = 0
+        for place in self.light.places(topic, name.encode(), queue_offset, count):
+            record = self._store.reads.raw_at(place.physical_offset)
+            if record is None or len(record) != place.size:
+                continue
+            size += len(record)
+            if found and size > most_bytes:
+                break
+            found.append(LiteMessage(place.queue_offset, record))
+        return found
+
+    def newest(self, topic: str) -> Iterator[tuple[str, int, int]]:
+        """Yield each lite topic's queue, its next offset, and when its last message was stored."""
+        for place in self.light.heads(topic):
+            record = self._store.reads.raw_at(place.physical_offset, crc=False)
+            if record is None:
+                continue
+            found = decode(record)
+            name = found.properties.get(MULTI_DISPATCH, "")
+            if name.startswith(queue_name(topic, "")):
+                yield name, place.queue_offset + 1, found.store_timestamp

@@ -1,0 +1,285 @@
+"""Lite topics over the wire: sends, subscriptions, pops, and what administrators see."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from mqlake.protocol.bodies.lite import (
+    BrokerLiteInfo,
+    LiteClientInfo,
+    LiteGroupInfo,
+    LiteOffsetOption,
+    LiteTopicInfo,
+    ParentTopicInfo,
+)
+from mqlake.protocol.body import decode_body
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.headers.lite import (
+    LiteClientHeader,
+    LiteGroupHeader,
+    LiteTopicHeader,
+    ParentTopicHeader,
+    PopLiteAnswerHeader,
+    TriggerLiteDispatchHeader,
+)
+from tests import simulated
+from tests.broker.lite.lites import (
+    GROUP,
+    TOPIC,
+    LiteClient,
+    lite_broker,
+    make_group,
+    popped,
+    send,
+)
+from tests.broker.running import running, to
+
+
+def test_a_subscriber_gets_the_messages_of_its_lite_topics_in_order(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with lite_broker(tmp_path) as broker:
+            client = LiteClient(broker)
+            assert (await client.change("PARTIAL_ADD", "a", "b")).code == ResponseCode.SUCCESS
+            for number in range(3):
+                for lite in ("a", "b", "c"):
+                    assert (await send(broker, lite, f"{lite}{number}")).code == 0
+            answer = await client.pop()
+            found = popped(answer)
+            by_lite = {
+                lite: [r.body.decode() for r, _ in found if r.properties["__LITE_TOPIC"] == lite]
+                for lite in ("a", "b", "c")
+            }
+            assert by_lite == {"a": ["a0", "a1", "a2"], "b": ["b0", "b1", "b2"], "c": []}
+            assert await client.bodies() == []
+            for record, receipt in found:
+                assert (await client.ack(record, receipt)).code == ResponseCode.SUCCESS
+            await send(broker, "a", "a3")
+            assert await client.bodies() == ["a3"]
+
+    simulated.run(check())
+
+
+def test_a_waiting_pop_is_answered_by_a_send(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with lite_broker(tmp_path) as broker:
+            client = LiteClient(broker)
+            await client.change("COMPLETE_ADD", "a")
+            waiting = asyncio.create_task(client.pop(poll=20_000))
+            await asyncio.sleep(1)
+            assert not waiting.done()
+            await send(broker, "a", "now")
+            answer = await waiting
+            assert [record.body for record, _ in popped(answer)] == [b"now"]
+            assert (await client.pop(poll=5_000)).code == ResponseCode.POLLING_TIMEOUT
+
+    simulated.run(check())
+
+
+def test_an_unacknowledged_message_blocks_its_lite_topic_until_it_is_visible(
+    tmp_path: Path,
+) -> None:
+    async def check() -> None:
+        async with lite_broker(tmp_path) as broker:
+            client = LiteClient(broker)
+            await client.change("PARTIAL_ADD", "a")
+            await send(broker, "a", "0")
+            ((record, receipt),) = popped(await client.pop(invisible=30_000))
+            await send(broker, "a", "1")
+            assert await client.bodies() == []
+            again = await client.pop(poll=60_000)
+            found = popped(again)
+            assert [each.body for each, _ in found] == [b"0", b"1"]
+            assert again.header(PopLiteAnswerHeader).order_count_info == "1;0"
+            # The first pop no longer has the queue.
+            assert (await client.ack(record, receipt)).code == ResponseCode.SUCCESS
+            assert await client.bodies() == []
+            changed = await client.change_time(*found[0], 1000)
+            assert changed.code == ResponseCode.SUCCESS
+            await client.ack(*found[1])
+            assert [each.body for each, _ in popped(await client.pop(poll=60_000))] == [b"0", b"1"]
+
+    simulated.run(check())
+
+
+def test_two_clients_share_or_the_newest_one_takes_over(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with lite_broker(tmp_path) as broker:
+            make_group(broker, "single", lite_sub_model="Exclusive")
+            one, two = LiteClient(broker, "c1"), LiteClient(broker, "c2")
+            for client in (one, two):
+                await client.change("PARTIAL_ADD", "a", "b", "c", "d")
+            for lite in "abcd":
+                await send(broker, lite, lite)
+            found = await one.bodies() + await two.bodies()
+            assert sorted(found) == ["a", "b", "c", "d"]
+            old, new = LiteClient(broker, "e1", "single"), LiteClient(broker, "e2", "single")
+            await old.change("PARTIAL_ADD", "a")
+            await new.change("PARTIAL_ADD", "a")
+            await send(broker, "a", "last")
+            assert await old.bodies() == []
+            assert "last" in await new.bodies()
+            # It does not know yet, and repeats what it has.
+            await old.change("COMPLETE_ADD", "a")
+            subscribers = broker.state.lite.subscriptions.subscribers(f"%LMQ%${TOPIC}$a", "single")
+            assert [each.client_id for each in subscribers] == ["e2"]
+
+    simulated.run(check())
+
+
+@pytest.mark.parametrize(
+    ("option", "bodies"),
+    [
+        (LiteOffsetOption("POLICY", 1), ["0", "1", "2"]),
+        (LiteOffsetOption("POLICY", 2), []),
+        (LiteOffsetOption("OFFSET", 1), ["1", "2"]),
+        (LiteOffsetOption("TAIL_N", 1), ["0", "1", "2"]),
+        (None, ["0", "1", "2"]),
+    ],
+)
+def test_a_subscription_may_say_where_the_group_begins(
+    tmp_path: Path, option: LiteOffsetOption | None, bodies: list[str]
+) -> None:
+    async def check() -> None:
+        async with lite_broker(tmp_path) as broker:
+            for number in range(3):
+                await send(broker, "a", str(number))
+            client = LiteClient(broker)
+            await client.change("PARTIAL_ADD", "a", option=option)
+            assert await client.bodies() == bodies
+
+    simulated.run(check())
+
+
+def test_subscriptions_end(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with lite_broker(tmp_path) as broker:
+            client, lite = LiteClient(broker), broker.state.lite
+            await client.change("PARTIAL_ADD", "a", "b")
+            await client.change("PARTIAL_REMOVE", "a")
+            await send(broker, "a", "a")
+            await send(broker, "b", "b")
+            assert await client.bodies() == ["b"]
+            await client.change("COMPLETE_REMOVE")
+            assert lite.subscriptions.count == 0
+            await client.change("COMPLETE_ADD", "a")
+            await asyncio.sleep(4 * 60)
+            assert lite.subscriptions.count == 0
+
+    simulated.run(check())
+
+
+def test_messages_survive_a_restart(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with lite_broker(tmp_path) as broker:
+            client = LiteClient(broker)
+            await client.change("PARTIAL_ADD", "a")
+            for number in range(3):
+                await send(broker, "a", str(number))
+            ((record, receipt),) = popped(await client.pop(count=1))
+            await client.ack(record, receipt)
+        async with lite_broker(tmp_path) as broker:
+            await send(broker, "a", "3")
+            client = LiteClient(broker)
+            await client.change("COMPLETE_ADD", "a")
+            assert await client.bodies() == ["1", "2", "3"]
+
+    simulated.run(check())
+
+
+def test_expired_lite_topics_are_forgotten(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with lite_broker(tmp_path) as broker:
+            client = LiteClient(broker)
+            await client.change("PARTIAL_ADD", "a")
+            await send(broker, "a", "old")
+            ((record, receipt),) = popped(await client.pop())
+            await client.ack(record, receipt)
+            queue = f"%LMQ%${TOPIC}$a"
+            offsets = broker.state.store.config.consumer_offsets
+            assert offsets.query(GROUP, queue, 0) == 1
+            for _ in range(65):
+                await asyncio.sleep(60)
+                await client.change("COMPLETE_ADD", "a")
+            assert offsets.query(GROUP, queue, 0) is None
+            await client.change("PARTIAL_ADD", "a")
+            assert await client.bodies() == []
+            await send(broker, "a", "new")
+            assert await client.bodies() == ["new"]
+
+    simulated.run(check())
+
+
+def test_administrators_see_lite_topics(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with lite_broker(tmp_path) as broker:
+            client = LiteClient(broker)
+            await client.change("PARTIAL_ADD", "a", "b")
+            for number in range(3):
+                await send(broker, "a", str(number))
+            found = popped(await client.pop(count=2))
+            await client.ack(*found[0])
+            ask = broker.ask
+            answer = await ask(RequestCode.GET_BROKER_LITE_INFO)
+            info = decode_body(BrokerLiteInfo, answer.body)
+            assert (info.current_lmq_num, info.lite_subscription_count) == (1, 2)
+            assert info.topic_meta == {TOPIC: 60}
+            assert info.group_meta == {TOPIC: [GROUP]}
+            answer = await ask(RequestCode.GET_PARENT_TOPIC_INFO, ParentTopicHeader(topic=TOPIC))
+            parent = decode_body(ParentTopicInfo, answer.body)
+            assert (parent.lite_topic_count, parent.groups, parent.ttl) == (1, [GROUP], 60)
+            header = LiteTopicHeader(parent_topic=TOPIC, lite_topic="a")
+            answer = await ask(RequestCode.GET_LITE_TOPIC_INFO, header)
+            topic = decode_body(LiteTopicInfo, answer.body)
+            assert (topic.topic_offset.min_offset, topic.topic_offset.max_offset) == (0, 3)
+            assert [each.client_id for each in topic.subscriber] == ["c1"]
+            client_header = LiteClientHeader(parent_topic=TOPIC, group=GROUP, client_id="c1")
+            answer = await ask(RequestCode.GET_LITE_CLIENT_INFO, client_header)
+            assert decode_body(LiteClientInfo, answer.body).lite_topic_count == 2
+            answer = await ask(RequestCode.GET_LITE_GROUP_INFO, LiteGroupHeader(group=GROUP))
+            group = decode_body(LiteGroupInfo, answer.body)
+            assert group.total_lag_count == 2
+            assert group.lag_count_top_k is not None
+            assert [each.lite_topic for each in group.lag_count_top_k] == ["a"]
+            one = LiteGroupHeader(group=GROUP, lite_topic="a")
+            answer = await ask(RequestCode.GET_LITE_GROUP_INFO, one)
+            offsets = decode_body(LiteGroupInfo, answer.body).lite_topic_offset_wrapper
+            assert offsets is not None
+            assert (offsets.broker_offset, offsets.consumer_offset) == (3, 1)
+            trigger = TriggerLiteDispatchHeader(group=GROUP)
+            assert (await ask(RequestCode.TRIGGER_LITE_DISPATCH, trigger)).code == 0
+
+    simulated.run(check())
+
+
+def test_wrong_requests_are_refused(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with lite_broker(tmp_path) as broker:
+            client, illegal = LiteClient(broker), ResponseCode.ILLEGAL_OPERATION
+            assert (await LiteClient(broker, group="none").pop()).code == (
+                ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+            )
+            assert (await client.pop(count=33)).code == ResponseCode.INVALID_PARAMETER
+            assert (await LiteClient(broker, group="none").change("PARTIAL_ADD", "a")).code == (
+                illegal
+            )
+            assert (await client.change("WHAT", "a")).code == illegal
+            assert (await broker.ask(RequestCode.LITE_SUBSCRIPTION_CTL)).code == illegal
+            assert (await send(broker, "a b", "x")).code == ResponseCode.MESSAGE_ILLEGAL
+            topic = LiteTopicHeader(parent_topic="None", lite_topic="a")
+            answer = await broker.ask(RequestCode.GET_LITE_TOPIC_INFO, topic)
+            assert answer.code == ResponseCode.TOPIC_NOT_EXIST
+
+    simulated.run(check())
+
+
+def test_without_enable_lmq_lite_topics_are_refused(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(tmp_path) as broker:
+            answer = await broker.send(to("Orders", properties="__LITE_TOPIC\x01a\x02"))
+            assert answer.code == ResponseCode.MESSAGE_ILLEGAL
+            assert "enableLmq" in (answer.remark or "")
+
+    simulated.run(check())
