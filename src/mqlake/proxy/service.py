@@ -6,23 +6,18 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from mqlake.grpc.call import Call, FinishedCall
-from mqlake.grpc.messages import (
-    Code,
-    SyncLiteSubscriptionRequest,
-    SyncLiteSubscriptionResponse,
-)
+from mqlake.grpc.call import FinishedCall
 from mqlake.grpc.method import Method
 from mqlake.grpc.status import GrpcStatus
 from mqlake.proxy.background import Background
-from mqlake.proxy.brokers.port import BrokerPort, Caller
+from mqlake.proxy.brokers.port import BrokerPort
 from mqlake.proxy.clients.clients import LOOK, GrpcClients
 from mqlake.proxy.clients.commands import ClientCommands
+from mqlake.proxy.clients.lite_subscriptions import LiteSubscriptionCalls
 from mqlake.proxy.clients.registration import ClientRegistration
 from mqlake.proxy.clients.telemetry import Telemetry
 from mqlake.proxy.consuming.family import Consuming
 from mqlake.proxy.counts import CallCounts
-from mqlake.proxy.errors import StatusError
 from mqlake.proxy.gate import Gate
 from mqlake.proxy.sending.recalls import RecallCalls
 from mqlake.proxy.sending.send import SendCalls
@@ -47,7 +42,12 @@ class CallFamily(Protocol):
         ...
 
 
-FAMILIES: tuple[type[CallFamily], ...] = (QueryRoutes, RecallCalls, Consuming)
+FAMILIES: tuple[type[CallFamily], ...] = (
+    QueryRoutes,
+    RecallCalls,
+    Consuming,
+    LiteSubscriptionCalls,
+)
 """The families of the service that need nothing but the state, in the order of their creation."""
 
 
@@ -87,7 +87,6 @@ class GrpcService:
         self.methods: Sequence[Method] = (
             Telemetry(gate, self.counts, clients, registration.register, settings).method(),
             *(serving.method(served) for family in families for served in family.calls()),
-            serving.method(ServedMethod("SyncLiteSubscription", _refuse_lite_topics)),
         )
         self._loop = asyncio.get_running_loop()
         self._timer = self._loop.call_later(LOOK, self._look)
@@ -113,9 +112,3 @@ class GrpcService:
         for client in self.state.clients:
             self.state.clients.end(client.client_id)
         await self.state.background.stop(_GRACE)
-
-
-async def _refuse_lite_topics(
-    _call: Call, _caller: Caller, _request: SyncLiteSubscriptionRequest
-) -> SyncLiteSubscriptionResponse:
-    raise StatusError(Code.NOT_IMPLEMENTED, "lite topics are not served")

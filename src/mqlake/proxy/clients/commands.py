@@ -17,6 +17,7 @@ from mqlake.formats.sys_flag import COMPRESSED
 from mqlake.grpc.messages import (
     Code,
     Message,
+    NotifyUnsubscribeLiteCommand,
     PrintThreadStackTraceCommand,
     RecoverOrphanedTransactionCommand,
     Status,
@@ -29,6 +30,7 @@ from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Body, Command, response
 from mqlake.protocol.headers.admin import ConsumerHeader
+from mqlake.protocol.headers.lite import NotifyUnsubscribeLiteHeader
 from mqlake.protocol.headers.transactions import CheckTransactionHeader
 from mqlake.proxy.clients.client import CommandStream, GrpcClient
 from mqlake.proxy.consuming.outgoing import decode_stored, outgoing_message
@@ -74,10 +76,20 @@ class ClientCommands:
             return await self._answered(command, self._consume)
         elif command.code == RequestCode.GET_CONSUMER_RUNNING_INFO:
             return await self._answered(command, self._running_info)
+        elif command.code == RequestCode.NOTIFY_UNSUBSCRIBE_LITE:
+            self._notify_unsubscribe_lite(command)
         elif not command.is_oneway:
             remark = "clients of the gRPC service do not serve this request"
             return response(command, ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark)
         return None
+
+    def _notify_unsubscribe_lite(self, command: Command) -> None:
+        """Tell a consumer that another one has taken over a lite topic."""
+        header = command.header(NotifyUnsubscribeLiteHeader)
+        client = self._clients.get(header.client_id)
+        if client is not None and client.stream is not None:
+            asked = NotifyUnsubscribeLiteCommand(lite_topic=header.lite_topic)
+            client.stream.send(TelemetryCommand(status=_OK, notify_unsubscribe_lite_command=asked))
 
     # Transactions
 

@@ -50,6 +50,7 @@ _CONSUME_TYPES: Final[dict[int, str]] = {
     ClientType.LITE_SIMPLE_CONSUMER: ACTIVE,
     ClientType.PULL_CONSUMER: ACTIVE,
 }
+_LITE_QUOTA: Final = "lite.sub.client.quota"
 
 
 def producer_heartbeat(client_id: str, settings: Settings, most: int) -> Heartbeat:
@@ -140,10 +141,17 @@ def for_consumer(
     subscription.fifo = group.consume_message_orderly
     subscription.receive_batch_size = own.grpc_client_consumer_long_polling_batch_size
     longest = own.grpc_client_consumer_max_long_polling_timeout_millis
-    subscription.lite_subscription_quota = own.lite_subscription_quota
+    subscription.lite_subscription_quota = lite_quota(group, own)
     subscription.max_lite_topic_size = own.max_lite_topic_size
     subscription.long_polling_timeout.CopyFrom(duration(longest))
     return found
+
+
+def lite_quota(group: SubscriptionGroup, own: ProxySettings) -> int:
+    """Return how many lite topics one client of a group may subscribe to."""
+    text = group.attributes.get(_LITE_QUOTA, "")
+    is_number = text.isascii() and text.isdigit() and len(text) < 10
+    return int(text) if is_number else own.lite_subscription_quota
 
 
 def _copy(settings: Settings) -> Settings:

@@ -25,6 +25,7 @@ from mqlake.proxy.topic_queues import endpoints_of, queues_of
 
 _ALL_QUEUES: Final = -1
 _MASTER: Final = 0
+_BIND_TOPIC: Final = "lite.bind.topic"
 
 
 class AssignedQueues:
@@ -40,6 +41,8 @@ class AssignedQueues:
         name = topic_of(request.topic)
         group = await self._state.brokers.group(group_of(request.group))
         is_ordered = group is not None and group.consume_message_orderly
+        if group is not None and group.attributes.get(_BIND_TOPIC):
+            is_ordered = False  # Lite topics are in order by themselves.
         route = await self._state.brokers.route(name, caller)
         masters = {data.broker_name for data in route.broker_datas if _MASTER in data.broker_addrs}
         endpoints = endpoints_of(request.endpoints, call)

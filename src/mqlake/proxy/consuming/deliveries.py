@@ -37,6 +37,7 @@ class GroupDelivery(NamedTuple):
         topic: the topic that was requested.
         message_id: the id of the message.
         handle: its newest handle.
+        lite_topic: the lite topic that the message is in, None for no lite topic.
     """
 
     caller: Caller
@@ -44,6 +45,7 @@ class GroupDelivery(NamedTuple):
     topic: str
     message_id: str
     handle: MessageHandle
+    lite_topic: str | None = None
 
 
 class Deliveries:
@@ -62,6 +64,7 @@ class Deliveries:
             queue_id=receipt.queue_id,
             extra_info=receipt.text,
             offset=receipt.queue_offset,
+            lite_topic=delivery.lite_topic,
         )
         await self._ask(delivery, RequestCode.ACK_MESSAGE, header)
 
@@ -83,6 +86,7 @@ class Deliveries:
             offset=receipt.queue_offset,
             invisible_time=invisible,
             suspend=True if is_suspended else None,
+            lite_topic=delivery.lite_topic,
         )
         answer = await self._ask(delivery, RequestCode.CHANGE_MESSAGE_INVISIBLETIME, header)
         changed = answer.header(ChangeInvisibleTimeAnswerHeader)

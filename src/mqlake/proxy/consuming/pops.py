@@ -12,12 +12,15 @@ from mqlake.client.consumer.subscriptions import SelectedTopic
 from mqlake.client.message import ReceivedMessage
 from mqlake.errors import MqlakeError
 from mqlake.formats.config.topics import PERM_READ
+from mqlake.formats.properties import LITE_TOPIC
 from mqlake.grpc.messages import Code
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, request
+from mqlake.protocol.headers.lite import PopLiteAnswerHeader, PopLiteHeader
 from mqlake.protocol.headers.pop import PopAnswerHeader, PopHeader
 from mqlake.proxy.brokers.port import Caller
 from mqlake.proxy.consuming.deliveries import Deliveries, GroupDelivery
+from mqlake.proxy.consuming.lite_receipts import with_lite_receipts
 from mqlake.proxy.consuming.message_handle import MessageHandle
 from mqlake.proxy.consuming.outgoing import decode_stored
 from mqlake.proxy.consuming.renewer import Renewer
@@ -46,6 +49,7 @@ class Wish(NamedTuple):
         invisible, poll_time: milliseconds.
         attempt_id: of a pop in order; the same one again gets the same messages.
         max_attempts: deliveries after which a message is a dead letter.
+        is_lite: whether the messages are those of the client's lite topics.
     """
 
     caller: Caller
@@ -58,6 +62,7 @@ class Wish(NamedTuple):
     is_ordered: bool
     attempt_id: str | None
     max_attempts: int
+    is_lite: bool = False
 
 
 class PoppedDelivery(NamedTuple):
@@ -84,6 +89,22 @@ class Pops:
             StatusError: the broker refuses.
         """
         broker = await self._broker(wish)
+        answer = await self._state.brokers.poll(
+            broker,
+            lite_pop(wish, self._state.now()) if wish.is_lite else self._request(wish),
+            wish.caller,
+            wish.poll_time / 1000 + _LATE,
+            lambda late: self._give_back(broker, wish, late),
+        )
+        if answer.code in _NOTHING:
+            return [], "no new message"
+        if answer.code == ResponseCode.POLLING_FULL:
+            raise StatusError(Code.TOO_MANY_REQUESTS, "polling full")
+        check(answer)
+        found = list(self._popped(broker, wish, answer))
+        return [each for each in found if self._is_for_client(wish, each)], "no match message"
+
+    def _request(self, wish: Wish) -> Command:
         header = PopHeader(
             consumer_group=wish.group,
             topic=wish.topic.topic,
@@ -98,20 +119,7 @@ class Pops:
             order=wish.is_ordered,
             attempt_id=wish.attempt_id,
         )
-        answer = await self._state.brokers.poll(
-            broker,
-            request(RequestCode.POP_MESSAGE, header),
-            wish.caller,
-            wish.poll_time / 1000 + _LATE,
-            lambda late: self._give_back(broker, wish, late),
-        )
-        if answer.code in _NOTHING:
-            return [], "no new message"
-        if answer.code == ResponseCode.POLLING_FULL:
-            raise StatusError(Code.TOO_MANY_REQUESTS, "polling full")
-        check(answer)
-        found = list(self._popped(broker, wish, answer))
-        return [each for each in found if self._is_for_client(wish, each)], "no match message"
+        return request(RequestCode.POP_MESSAGE, header)
 
     async def _broker(self, wish: Wish) -> str:
         """Return the broker to pop from."""
@@ -127,12 +135,18 @@ class Pops:
         return wish.broker if wish.broker in names else names[next(self._turns) % len(names)]
 
     def _popped(self, broker: str, wish: Wish, answer: Command) -> Iterator[PoppedDelivery]:
-        header = answer.header(PopAnswerHeader)
-        stored = decode_stored(answer.body, broker)
-        for message, receipt in with_receipts(header, stored, broker, wish.group):
+        stored, topic = decode_stored(answer.body, broker), wish.topic.topic
+        if wish.is_lite:
+            found = with_lite_receipts(answer.header(PopLiteAnswerHeader), stored, broker)
+        else:
+            header = answer.header(PopAnswerHeader)
+            found = with_receipts(header, stored, broker, wish.group)
+        for message, receipt in found:
             handle = MessageHandle(receipt, message.physical_offset)
-            topic = wish.topic.topic
-            delivery = GroupDelivery(wish.caller, wish.group, topic, message.message_id, handle)
+            lite = message.properties.get(LITE_TOPIC) if wish.is_lite else None
+            delivery = GroupDelivery(
+                wish.caller, wish.group, topic, message.message_id, handle, lite
+            )
             yield PoppedDelivery(message, delivery)
 
     def _is_for_client(self, wish: Wish, popped: PoppedDelivery) -> bool:
@@ -160,3 +174,18 @@ class Pops:
             await how(delivery)
         except MqlakeError as error:
             _log.warning("message %.255s comes again: %s", delivery.message_id, error)
+
+
+def lite_pop(wish: Wish, now: int) -> Command:
+    """Return the request for messages of a client's lite topics."""
+    header = PopLiteHeader(
+        client_id=wish.caller.client_id,
+        consumer_group=wish.group,
+        topic=wish.topic.topic,
+        max_msg_num=wish.most,
+        invisible_time=wish.invisible,
+        poll_time=wish.poll_time,
+        born_time=now,
+        attempt_id=wish.attempt_id,
+    )
+    return request(RequestCode.POP_LITE_MESSAGE, header)

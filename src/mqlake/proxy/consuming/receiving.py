@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.grpc.call import Call
 from mqlake.grpc.messages import (
+    ClientType,
     Code,
     ReceiveMessageRequest,
     ReceiveMessageResponse,
@@ -23,6 +24,8 @@ from mqlake.proxy.consuming.waiting_polls import WaitingPolls
 from mqlake.proxy.errors import OK, CallStatus, StatusError, outcome_of_error
 from mqlake.proxy.names import group_of, topic_of
 from mqlake.proxy.state import ProxyState
+
+_LITE: Final = frozenset((ClientType.LITE_PUSH_CONSUMER, ClientType.LITE_SIMPLE_CONSUMER))
 
 
 class _Received(NamedTuple):
@@ -126,4 +129,5 @@ class Receiving:
             is_ordered=group.consume_message_orderly,
             attempt_id=request.attempt_id if request.HasField("attempt_id") else None,
             max_attempts=group.retry_max_times + 1,
+            is_lite=client.settings.client_type in _LITE,
         )

@@ -81,7 +81,8 @@ class Settling:
     ) -> CallStatus:
         try:
             handle = _handle(entry.receipt_handle)
-            delivery = GroupDelivery(caller, group, topic, entry.message_id, handle)
+            lite = entry.lite_topic or None
+            delivery = GroupDelivery(caller, group, topic, entry.message_id, handle, lite)
             await self._settle(delivery, self._deliveries.acknowledge)
         except Exception as error:  # noqa: BLE001 (whatever is raised is the answer)
             return outcome_of_error(error, place)
@@ -95,7 +96,8 @@ class Settling:
         invisible, suspend = request.invisible_duration.ToMilliseconds(), request.suspend
         check_invisible(invisible, 0, self._state.settings.max_invisible_time_mills)
         handle = _handle(request.receipt_handle)
-        delivery = GroupDelivery(caller, group, topic, request.message_id, handle)
+        lite = request.lite_topic or None
+        delivery = GroupDelivery(caller, group, topic, request.message_id, handle, lite)
         new = await self._settle(
             delivery,
             lambda newest: self._deliveries.change_invisible(
@@ -110,7 +112,8 @@ class Settling:
         """Put a message into the dead-letter topic of its group."""
         group, topic = group_of(request.group), topic_of(request.topic)
         handle = _handle(request.receipt_handle)
-        delivery = GroupDelivery(caller, group, topic, request.message_id, handle)
+        lite = request.lite_topic or None
+        delivery = GroupDelivery(caller, group, topic, request.message_id, handle, lite)
         await self._settle(delivery, self._deliveries.forward_to_dead_letters)
         return ForwardMessageToDeadLetterQueueResponse(status=OK.status)
 

@@ -19,6 +19,7 @@ _LONGEST: Final = 255
 """Characters of a message id, and of the name of a host."""
 _LONGEST_TRACE: Final = 4096
 """Characters of a trace context."""
+_LITE_TOPIC: Final = re.compile("[A-Za-z0-9_-]+")
 _INT64: Final = 1 << 63
 
 
@@ -82,7 +83,9 @@ class MessageChecks:
             raise StatusError(Code.MESSAGE_PROPERTIES_TOO_LARGE, reason)
         if system.HasField("message_group"):
             self._check_group(system.message_group)
-        for name in ("trace_context", "born_host", "lite_topic"):
+        if system.lite_topic:
+            check_lite_topic(system.lite_topic, self._settings.max_lite_topic_size)
+        for name in ("trace_context", "born_host"):
             if _CONTROL.search(getattr(system, name)):
                 raise StatusError(Code.BAD_REQUEST, f"{name} has control characters")
         for name, most in (("trace_context", _LONGEST_TRACE), ("born_host", _LONGEST)):
@@ -146,6 +149,17 @@ class MessageChecks:
         if not 0 <= found < _INT64:
             raise StatusError(Code.ILLEGAL_DELIVERY_TIME, "the delivery time is before 1970")
         return found
+
+
+def check_lite_topic(name: str, most: int) -> None:
+    """Refuse a text that is not the name of a lite topic.
+
+    Raises:
+        StatusError: ILLEGAL_LITE_TOPIC.
+    """
+    if len(name) > most or _LITE_TOPIC.fullmatch(name) is None:
+        reason = f"a lite topic has 1 to {most} letters, digits, - and _: {name[:100]!r}"
+        raise StatusError(Code.ILLEGAL_LITE_TOPIC, reason)
 
 
 def check_stored(text: str) -> None:

@@ -8,6 +8,7 @@ from mqlake.formats.properties import (
     DELIVER_MS,
     KEY_SEPARATOR,
     KEYS,
+    LITE_TOPIC,
     NAME_VALUE_SEPARATOR,
     PGROUP,
     PRIORITY,
@@ -96,7 +97,7 @@ def prepared(message: Message, topic: str, host: str, checks: MessageChecks, now
         body=message.body,
         properties=text,
         sys_flag=flag,
-        group=group,
+        group=group or system.lite_topic,
         born=born,
     )
 
@@ -105,7 +106,10 @@ def _kind(
     system: SystemProperties, pairs: dict[str, str], checks: MessageChecks, now: int
 ) -> MessageType:
     """Return the type of a message, and add the properties that make it this type."""
-    found = MessageType.LITE if system.lite_topic else MessageType.NORMAL
+    found = MessageType.NORMAL
+    if system.lite_topic:
+        pairs[LITE_TOPIC] = system.lite_topic
+        found = MessageType.LITE
     if system.HasField("priority"):
         if system.priority < 0:
             # The code is upstream's.

@@ -79,8 +79,6 @@ class SendCalls:
         target = await self._brokers.destination(topic)
         if self._state.settings.enable_topic_message_type_check:
             _check_type(first.type, target.message_type, topic)
-        if first.type is MessageType.LITE:
-            raise StatusError(Code.NOT_IMPLEMENTED, "lite topics are not served")
         queue = self._choice.choose(target, first.group)
         asked = SendCommand(topic, queue.queue_id, sent)
         seconds = self._state.patience(call)
