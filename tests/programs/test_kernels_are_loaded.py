@@ -14,7 +14,6 @@ import asyncio, json
 from mqlake.arrow import ArrowConsumer
 from mqlake.broker.lane.kernel import call_each
 from mqlake.broker.lane.pull_kernel import call_each as call_pulls
-from mqlake.broker.send import warm_up as sends
 from mqlake.client import Consumer, ConsumerSettings, Message, Producer
 from mqlake.kernels import jit
 from mqlake.programs.kernels import load_kernels
@@ -22,7 +21,6 @@ from mqlake.testing import broker
 
 load_kernels()
 call_pulls()
-sends.load()
 call_each()
 loaded = jit.signatures()
 SETTINGS = ConsumerSettings(consume_from="first")

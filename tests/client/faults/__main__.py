@@ -6,8 +6,8 @@ import argparse
 import sys
 from concurrent.futures import ProcessPoolExecutor
 
+from mqlake.broker.lane import kernel as lane
 from mqlake.broker.pull import warm_up as pull_kernels
-from mqlake.broker.send import warm_up as send_kernels
 from mqlake.dispatch import warm_up as dispatch_kernels
 from tests.client.faults import page
 from tests.client.faults.run import Outcome, command, run
@@ -32,7 +32,7 @@ def main() -> int:
     # A broker that compiles kernels does nothing else for seconds, which looks like a fault.
     dispatch_kernels.load(export=False)
     pull_kernels.load()
-    send_kernels.load()
+    lane.load()
     with ProcessPoolExecutor(min(arguments.jobs, runs)) as pool:
         for outcome in pool.map(run, range(first, first + runs)):
             outcomes.append(outcome)
