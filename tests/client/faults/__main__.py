@@ -7,7 +7,7 @@ import sys
 from concurrent.futures import ProcessPoolExecutor
 
 from mqlake.broker.lane import kernel as lane
-from mqlake.broker.pull import warm_up as pull_kernels
+from mqlake.broker.lane import pull_kernel
 from mqlake.dispatch import warm_up as dispatch_kernels
 from tests.client.faults import page
 from tests.client.faults.run import Outcome, command, run
@@ -31,7 +31,7 @@ def main() -> int:
     outcomes: list[Outcome] = []
     # A broker that compiles kernels does nothing else for seconds, which looks like a fault.
     dispatch_kernels.load(export=False)
-    pull_kernels.load()
+    pull_kernel.call_each()
     lane.load()
     with ProcessPoolExecutor(min(arguments.jobs, runs)) as pool:
         for outcome in pool.map(run, range(first, first + runs)):
