@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from mqlake.broker.pull.long_polls import WaitingPull
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import request
 from mqlake.protocol.headers.pull import HAS_SUBSCRIPTION, MAY_SUSPEND
+from mqlake.store.reads.live_reads import LiveReads
 from tests import simulated
 from tests.broker.consuming import Consumer, subscription
 from tests.broker.live.observing import until
@@ -77,6 +79,38 @@ def test_many_wait_for_one_queue(tmp_path: Path) -> None:
             await until_waiting(broker, *waiting)
             await fill(broker, 1, 1)
             assert [one.bodies for one in await asyncio.gather(*waiting)] == [[b"1"]] * 50
+
+    simulated.run(main())
+
+
+def test_groups_that_want_the_same_share_a_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with running(tmp_path) as broker:
+            await fill(broker, 1)
+            waiting = [start_pull(broker, 1, LONG, consumer_group=f"g{n}") for n in range(50)]
+            other = start_pull(broker, 1, LONG, consumer_group="h", subscription="Tag")
+            await until_waiting(broker, other, *waiting)
+            reads: list[object] = []
+            get = LiveReads.get
+
+            def counted(reader: LiveReads, *args: Any, **named: Any) -> object:
+                reads.append(args)
+                return get(reader, *args, **named)
+
+            monkeypatch.setattr(LiveReads, "get", counted)
+            # The second message comes when some may have been answered.
+            await fill(broker, 1, 1)
+            await fill(broker, 1, 2)
+            found = [one.bodies for one in await asyncio.gather(*waiting)]
+            assert all(bodies in ([b"1"], [b"1", b"2"]) for bodies in found)
+            assert len(reads) <= 20
+            monkeypatch.setattr(LiveReads, "get", get)
+            late = start_pull(broker, 3, LONG, consumer_group="g0")
+            await until_waiting(broker, other, late)
+            await fill(broker, 1, 3)
+            assert (await late).bodies == [b"3"]
 
     simulated.run(main())
 

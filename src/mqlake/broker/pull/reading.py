@@ -6,6 +6,7 @@ properties needs decoded records.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from time import perf_counter
 from typing import NamedTuple
@@ -13,7 +14,7 @@ from typing import NamedTuple
 from mqlake.broker.filter.subscriptions import Choice
 from mqlake.formats.batch_consume_queue import inner_batch
 from mqlake.formats.consume_queue import ENTRY_SIZE
-from mqlake.store.port import LiveGetResult, LiveReads
+from mqlake.store.port import Dispatching, LiveGetResult, LiveReads
 from mqlake.store.results import Status
 from mqlake.store.settings import StoreSettings
 
@@ -54,6 +55,36 @@ class PullRead(NamedTuple):
     messages: int
     bytes: int
     choice: Choice
+
+
+class SharedRead:
+    """What was read for a waiting pull, for others that want the same: a group each, thousands.
+
+    It is kept for a round of the event loop, and only until more is dispatched.
+
+    Args:
+        read: reads for one pull.
+    """
+
+    def __init__(self, read: Callable[[PullRead], Found], dispatching: Dispatching) -> None:
+        self._read, self._dispatching = read, dispatching
+        self._last: tuple[int, PullRead, Found] | None = None
+
+    def read(self, wanted: PullRead) -> Found:
+        """Return the messages that a pull wants."""
+        count, last = self._dispatching.count, self._last
+        if last is not None and last[0] == count and last[1] == wanted:
+            return last[2]
+        found = self._read(wanted)
+        if found.messages and wanted.choice.condition is None:
+            if last is None:
+                asyncio.get_running_loop().call_soon(self._forget)
+            self._last = count, wanted, found
+        return found
+
+    def _forget(self) -> None:
+        # The bytes are views of the log, whose files may be removed.
+        self._last = None
 
 
 def read(reads: LiveReads, wanted: PullRead, settings: StoreSettings) -> Found:

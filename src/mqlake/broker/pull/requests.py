@@ -13,7 +13,7 @@ from mqlake.broker.pull.answers import OFFSET_RESET, answer
 from mqlake.broker.pull.checks import Allowed, PullChecks
 from mqlake.broker.pull.commits import PullCommits
 from mqlake.broker.pull.long_polls import LongPolls, Outcome, WaitingPull
-from mqlake.broker.pull.reading import Found, PullRead, read, warm_up
+from mqlake.broker.pull.reading import Found, PullRead, SharedRead, read, warm_up
 from mqlake.broker.pull.which_broker import WhichBroker
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.state.broker_state import BrokerState
@@ -65,6 +65,7 @@ class PullRequests:
         self.commits = PullCommits(state, runtime)
         self._which_broker = WhichBroker(state, runtime)
         self._disk = ThreadPoolExecutor(_READERS, "mqlake-read")
+        self._shared = SharedRead(self._read, state.store.dispatching)
         self._waiting = LongPolls(self._reads.arrivals, runtime.slices, self._serve_again)
         state.topics.on_move.append(self._topic_moved)
         runtime.live.on_change(self._role_changed, "broker_role", "slave_read_enable")
@@ -281,7 +282,7 @@ class PullRequests:
         reset = self._take_reset(pull)
         if reset is not None:
             return reset
-        found = self._read(pull.wanted)
+        found = self._shared.read(pull.wanted)
         code, found = self._judged(pull, found, waiting.seen)
         if code not in (ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_RETRY_IMMEDIATELY):
             return self._answer(pull, code, found)
