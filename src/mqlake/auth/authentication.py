@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection
-from typing import Final
 
 from mqlake.auth.accounts import Accounts
+from mqlake.auth.audit import AUDIT, log_refusal
 from mqlake.auth.refusals import refused, shown
 from mqlake.auth.users import User
 from mqlake.protocol.command import Command
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.signature import ACCESS_KEY, SIGNATURE, is_signature, signature
-
-AUDIT: Final = logging.getLogger("mqlake.auth.audit")
-"""Who was let in, at level DEBUG, and who was refused, at level INFO."""
 
 
 class Authentication:
@@ -41,7 +37,8 @@ class Authentication:
         except RemotingError as error:
             if request.code in self._whitelist:
                 return None
-            AUDIT.info(
+            log_refusal(
+                peer,
                 "[AUTHENTICATION] request %d of %s from %s is refused: %s",
                 request.code,
                 shown(request.fields.get(ACCESS_KEY, "nobody")),

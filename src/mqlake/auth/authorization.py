@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
-from mqlake.auth.authentication import AUDIT
+from mqlake.auth.audit import AUDIT, log_refusal
 from mqlake.auth.decisions import Decisions
 from mqlake.auth.needs import Need, Question, Rule, words
 from mqlake.auth.policies import Decision
@@ -69,7 +69,8 @@ class Authorization:
             self._check(user, request, peer)
         except RemotingError as error:
             name = None if user is None else user.username
-            AUDIT.info(
+            log_refusal(
+                peer,
                 "[AUTHORIZATION] request %d of user %s from %s is denied: %s",
                 request.code,
                 name,

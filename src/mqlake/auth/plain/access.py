@@ -7,7 +7,7 @@ import logging
 from pathlib import Path
 from typing import Final
 
-from mqlake.auth.authentication import AUDIT
+from mqlake.auth.audit import log_refusal
 from mqlake.auth.plain.accounts import Account
 from mqlake.auth.plain.files import PlainFiles
 from mqlake.auth.plain.verdict import check
@@ -57,7 +57,8 @@ class PlainAccess:
         try:
             return check(self._rules, request, address)
         except RemotingError as error:
-            AUDIT.info("[ACL] request %d from %s is refused: %s", request.code, peer, error.remark)
+            line = "[ACL] request %d from %s is refused: %s"
+            log_refusal(peer, line, request.code, peer, error.remark)
             raise
 
     def account(self, name: str) -> Account | None:
