@@ -423,6 +423,30 @@ def test_parts_are_registered_if_the_setting_says_so(tmp_path: Path) -> None:
     simulated.run(run())
 
 
+@pytest.mark.parametrize("is_single", [True, False])
+def test_topics_that_are_created_one_by_one_are_each_sent_once(
+    tmp_path: Path, is_single: bool
+) -> None:
+    count = 60
+
+    async def run() -> None:
+        settings = {"splitRegistrationSize": 4, "enableSingleTopicRegister": is_single}
+        async with Seen() as names:
+            address = f"127.0.0.1:{names.port}"
+            async with running(tmp_path, namesrvAddr=address, **settings) as broker:
+                sizes: list[int] = []
+                for number in range(count):
+                    names.seen.clear()
+                    await done(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, wanted(f"T{number:02}"))
+                    sizes.append(sum(size for _, _, size in names.seen))
+                # The last one costs what the first one did, whatever else exists.
+                assert max(sizes) - min(sizes) < 50
+                assert max(sizes) < 1000
+                assert {f"T{number:02}" for number in range(count)} <= names.topics
+
+    simulated.run(run())
+
+
 def test_a_revoked_permission_stays_revoked_in_later_registrations(tmp_path: Path) -> None:
     async def run() -> None:
         settings = {"enableSplitRegistration": True, "splitRegistrationSize": 4}
