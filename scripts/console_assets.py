@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -76,18 +77,26 @@ class ConsoleAssets(BuildHookInterface[Any]):
 
 
 def provide(root: Path) -> None:
-    """Download the libraries, unless the pinned ones are there.
+    """Download the libraries of the pages, unless the pinned ones are there.
 
     Raises:
         OSError: npm is missing, fails, or returns an archive with another hash.
     """
-    vendor = root / VENDOR
-    pins = "".join(f"{library.pin}\n" for library in LIBRARIES)
+    fetch(root / VENDOR, LIBRARIES)
+
+
+def fetch(vendor: Path, libraries: Sequence[Library]) -> None:
+    """Download libraries into a directory, unless they are there.
+
+    Raises:
+        OSError: npm is missing, fails, or returns an archive with another hash.
+    """
+    pins = "".join(f"{library.pin}\n" for library in libraries)
     stamp = vendor / STAMP
     if stamp.is_file() and stamp.read_text() == pins:
         return
     vendor.mkdir(parents=True, exist_ok=True)
-    for library in LIBRARIES:
+    for library in libraries:
         _download(library, vendor)
     stamp.write_text(pins)
 

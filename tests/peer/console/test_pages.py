@@ -1,0 +1,170 @@
+"""Every page in a real browser, with data, on mqlake's broker and on RocketMQ's."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.peer.console.browser import Browser
+from tests.peer.console.content import KEY, ORDERS
+from tests.peer.console.sites import ConsoleSite
+
+pytestmark = [
+    pytest.mark.peer,
+    pytest.mark.timeout(900),
+]
+
+IMAGES = Path(__file__).parents[3] / "docs" / "images" / "console"
+RECORD = os.environ.get("MQLAKE_RECORD") == "1"
+
+PAGES = {
+    "cluster": ("/cluster", "broker-a"),
+    "delayed": ("/delayed", "recall-me"),
+    "transactions": ("/delayed/half", "half-open"),
+    "popped": ("/delayed/popped", "A broker keeps a pop in memory"),
+    "store": ("/store", "commitlog/00000000000000000000"),
+    "retention": ("/store/retention", "Nothing is deleted then"),
+    "verify": ("/store/verify", "Verify now"),
+    "lake": ("/store/lake", "--table"),
+    "archives": ("/store/archives", "No archive was named"),
+    "sql": ("/sql", "Run"),
+    "login": ("/login", "Log in"),
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_page_is_whole(page: Browser, console: ConsoleSite, name: str) -> None:
+    path, text = PAGES[name]
+    page.size(1280)
+    page.dark(on=False)
+    page.open(console.url + path)
+    page.wait_for(text)
+    check(page, console, name)
+
+
+def check(page: Browser, console: ConsoleSite, name: str) -> None:
+    """Check what holds for every page, in both colours and on a small screen."""
+    page.open_details()
+    if RECORD and console.side == "mqlake":
+        page.screenshot(IMAGES / f"{name}.png")
+    assert page.violations() == []
+    page.dark(on=True)
+    assert page.violations() == []
+    if RECORD and console.side == "mqlake" and name in ("cluster", "store"):
+        page.screenshot(IMAGES / f"{name}-dark.png")
+    page.size(375, 700)
+    assert not page.scrolls_sideways()
+    assert page.violations() == []
+    if RECORD and console.side == "mqlake" and name in ("cluster", "store"):
+        page.screenshot(IMAGES / f"{name}-small.png")
+    assert page.executed() is None
+    assert page.console_errors() == []
+    assert page.requests_elsewhere() == []
+
+
+def test_a_message_is_recalled(page: Browser, console: ConsoleSite) -> None:
+    page.size(1280)
+    page.open(f"{console.url}/delayed?topic=Later")
+    page.wait_for("recall-me")
+    rows = page.all("tbody tr")
+    (row,) = [each for each in rows if "recall-me" in each.text]
+    row.find_element("css selector", "button").click()
+    page.driver.switch_to.alert.accept()
+    page.wait_for("was recalled")
+    page.wait(lambda: "recall-me" not in refreshed(page).text)
+    assert page.executed() is None
+
+
+def refreshed(page: Browser) -> Browser:
+    page.open(page.driver.current_url)
+    return page
+
+
+def test_a_store_is_verified(page: Browser, console: ConsoleSite) -> None:
+    page.size(1280)
+    page.open(f"{console.url}/store/verify")
+    page.press("Verify now")
+    page.wait_for("No damage was found")
+    if RECORD and console.side == "mqlake":
+        page.screenshot(IMAGES / "verified.png")
+    check(page, console, "verify-done")
+
+
+def test_sql_is_run_drawn_and_downloaded(page: Browser, console: ConsoleSite) -> None:
+    page.size(1280)
+    page.dark(on=False)
+    page.open(f"{console.url}/sql")
+    page.fill(
+        "textarea",
+        "SELECT date_trunc('second', storeTimestamp) AS at, count(*) AS messages"
+        " FROM messages GROUP BY ALL ORDER BY at",
+    )
+    page.press("Run")
+    page.wait_for("Result")
+    page.one("#chart canvas")
+    if RECORD and console.side == "mqlake":
+        page.screenshot(IMAGES / "sql-chart.png")
+    check(page, console, "sql-result")
+    page.size(1280)
+    page.fill("textarea", "SELECT * FROM read_csv('/etc/passwd')")
+    page.press("Run")
+    page.wait_for("Permission Error")
+    page.fill("textarea", f"SELECT keys, body FROM messages WHERE topic = '{ORDERS}' ORDER BY keys")
+    page.press("Run")
+    page.wait_for(KEY)
+    page.fill("textarea", "SELECT * FROM messages WHERE topic = 'Hostile'")
+    page.press("Run")
+    page.wait_for("rows in")
+    check(page, console, "sql-hostile")
+
+
+def test_refreshes_do_not_move_the_page(page: Browser, console: ConsoleSite) -> None:
+    page.size(900, 400)
+    page.open(f"{console.url}/delayed")
+    page.wait_for("recall-me")
+    page.driver.execute_script("window.scrollTo(0, 150); window.refreshed = 0;")
+    page.driver.execute_script(
+        "document.addEventListener('htmx:afterSettle', () => { window.refreshed += 1; })"
+    )
+    page.one("tbody tr")
+    before = page.driver.execute_script("return window.scrollY")
+    page.wait(lambda: page.driver.execute_script("return window.refreshed") >= 1)
+    assert page.driver.execute_script("return window.scrollY") == before
+    assert page.console_errors() == []
+
+
+def test_the_keyboard_reaches_everything(page: Browser, console: ConsoleSite) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    page.size(1280)
+    page.open(f"{console.url}/delayed")
+    body = page.one("body")
+    body.send_keys(Keys.TAB)
+    assert "Skip to the content" in page.driver.switch_to.active_element.text
+    page.driver.switch_to.active_element.send_keys(Keys.ENTER)
+    reached: set[str] = set()
+    for _ in range(60):
+        page.driver.switch_to.active_element.send_keys(Keys.TAB)
+        element = page.driver.switch_to.active_element
+        reached.add(f"{element.tag_name}:{element.text or element.get_attribute('name')}")
+    assert "button:Show" in reached
+    assert any(name.startswith("select:") for name in reached)
+    page.one("body").send_keys("/")
+    assert page.driver.switch_to.active_element.get_attribute("name") in ("topic", "broker")
+
+
+def test_times_are_in_the_zone_of_the_viewer(page: Browser, console: ConsoleSite) -> None:
+    page.driver.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "Asia/Tokyo"})
+    try:
+        page.open(f"{console.url}/delayed")
+        page.wait_for("recall-me")
+        assert "Asia/Tokyo" in page.text
+        time = page.one("main time")
+        stated = time.get_attribute("datetime")
+        assert stated.endswith("Z")
+        hour = (int(stated[11:13]) + 9) % 24
+        assert time.text[11:13] == f"{hour:02d}"
+    finally:
+        page.driver.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": ""})
