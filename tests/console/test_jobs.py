@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from mqlake.console.jobs import BackgroundJob, BackgroundJobs, JobState
 from mqlake.errors import JobError
 from mqlake.storage.clock import SystemClock
 from tests.golden import store
-from tests.until import until
+from tests.until import until, wait_until
 
 
 def verify(jobs: BackgroundJobs, path: Path) -> BackgroundJob:
@@ -90,3 +92,26 @@ def test_progress_is_read_from_lines_and_everything_else_is_kept() -> None:
     job.read_line("x: 1 of 99999999999999999999")
     assert job.done == 3
     assert list(job.lines) == ["x: 1 of 99999999999999999999"]
+
+
+def test_a_process_ends_with_its_parent() -> None:
+    # The parent starts a child that would run for ever, and is killed.
+    child = "from mqlake.console.bound_process import end_with_parent as e; e(); input()"
+    parent = (
+        "import subprocess, sys\n"
+        f"p = subprocess.Popen([sys.executable, '-c', {child!r}], stdin=subprocess.PIPE)\n"
+        "print(p.pid, flush=True)\n"
+        "input()\n"
+    )
+    command = [sys.executable, "-c", parent]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    number = int(process.stdout.readline())
+    process.kill()
+    process.communicate()
+
+    def has_ended() -> bool:
+        state = Path(f"/proc/{number}/stat")
+        return not state.exists() or state.read_text().split()[2] == "Z"
+
+    wait_until(has_ended)

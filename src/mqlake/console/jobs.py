@@ -25,7 +25,9 @@ import msgspec
 from mqlake.errors import JobError
 from mqlake.storage.clock import Clock, SystemClock
 
-_KEPT = 20
+_PROGRAM = "mqlake.console.bound_process"
+"""mqlake, as a process that ends with the console."""
+_KEPT = 5
 """Jobs whose results are kept."""
 _MOST_OUTPUT = 16 << 20
 _MOST_LINE = 1 << 16
@@ -177,7 +179,7 @@ class BackgroundJobs:
             job.ended = self._clock.milliseconds()
 
     async def _work(self, job: BackgroundJob, arguments: Sequence[str]) -> None:
-        command = [sys.executable, "-m", "mqlake", *arguments, "--json", "--progress"]
+        command = [sys.executable, "-m", _PROGRAM, *arguments, "--json", "--progress"]
         process = await asyncio.create_subprocess_exec(
             *command,
             stdin=asyncio.subprocess.DEVNULL,
@@ -199,7 +201,7 @@ class BackgroundJobs:
             await _end(process)
             self._process = None
         try:
-            job.result = msgspec.json.decode(output)
+            job.result = await asyncio.to_thread(msgspec.json.decode, output)
         except msgspec.DecodeError:
             said = job.lines[-1] if job.lines else "it printed no result"
             job.error = f"the process ended with code {code}: {said}"

@@ -140,3 +140,9 @@ def test_the_log_and_its_lake_table_are_one(tmp_path: Path) -> None:
     found = asyncio.run(run())
     assert found.error is None
     assert found.rows == [[len(lake.truth)] * 2]
+
+
+def test_a_wide_result_is_cut_at_its_cells() -> None:
+    wide = ", ".join(f"{number} as c{number}" for number in range(100))
+    found = ask(f"select {wide} from range(100)", cells=1000)
+    assert (len(found.rows), found.is_cut) == (10, True)

@@ -21,6 +21,15 @@ RECORD = os.environ.get("MQLAKE_RECORD") == "1"
 
 PAGES = {
     "cluster": ("/cluster", "broker-a"),
+    "topics": ("/topics", "Orders"),
+    "new-topic": ("/topics/new", "Create"),
+    "topic": ("/topics/topic?topic=Orders", "Orders"),
+    "groups": ("/groups", "billing"),
+    "new-group": ("/groups/new", "Create"),
+    "group": ("/groups/group?group=billing", "Orders"),
+    "messages": ("/messages?topic=Orders&by=key&key=order-4711", "order-4711"),
+    "hostile-messages": ("/messages?topic=Hostile&by=time", "window.executed"),
+    "tail": ("/messages/tail?topic=Orders", "Orders"),
     "delayed": ("/delayed", "recall-me"),
     "transactions": ("/delayed/half", "half-open"),
     "popped": ("/delayed/popped", "A broker keeps a pop in memory"),
@@ -123,7 +132,7 @@ def test_sql_is_run_drawn_and_downloaded(page: Browser, console: ConsoleSite) ->
 def test_refreshes_do_not_move_the_page(page: Browser, console: ConsoleSite) -> None:
     page.size(900, 400)
     page.open(f"{console.url}/delayed")
-    page.wait_for("recall-me")
+    page.wait_for("by-level")
     page.driver.execute_script("window.scrollTo(0, 150); window.refreshed = 0;")
     page.driver.execute_script(
         "document.addEventListener('htmx:afterSettle', () => { window.refreshed += 1; })"
@@ -159,7 +168,7 @@ def test_times_are_in_the_zone_of_the_viewer(page: Browser, console: ConsoleSite
     page.driver.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "Asia/Tokyo"})
     try:
         page.open(f"{console.url}/delayed")
-        page.wait_for("recall-me")
+        page.wait_for("by-level")
         assert "Asia/Tokyo" in page.text
         time = page.one("main time")
         stated = time.get_attribute("datetime")

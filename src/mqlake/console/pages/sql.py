@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any, Final
 
@@ -63,6 +64,11 @@ def _table_of(request: Request, given: str) -> str | None:
     return given
 
 
+def _visitor(request: Request) -> str:
+    session = session_of(request)
+    return f"user {session.user}" if session.user else session.csrf
+
+
 async def _empty(request: Request) -> Response:
     given = request.query_params
     store = store_of(request, given.get("store", ""))
@@ -75,21 +81,22 @@ async def _run(request: Request, form: PostedForm) -> Response:
     sql = form.required("sql", "The statement")
     store = store_of(request, form.text("store"))
     table = _table_of(request, form.text("table"))
-    queries, visitor = console_of(request).queries, id(session_of(request))
+    queries, visitor = console_of(request).queries, _visitor(request)
     try:
         result = await queries.table(visitor, sql, str(store), table)
     except MqlakeError as error:
         result = SqlResult(error=str(error))
     chart = chart_of(result)
     text = None if chart is None else msgspec.json.encode(chart).decode()
-    return _show(request, sql, store, table, result=result, chart=text)
+    # A large result takes longer than the event loop may be held.
+    return await asyncio.to_thread(_show, request, sql, store, table, result=result, chart=text)
 
 
 async def _download(request: Request, form: PostedForm) -> Response:
     sql = form.required("sql", "The statement")
     store = store_of(request, form.text("store"))
     table = _table_of(request, form.text("table"))
-    queries, visitor = console_of(request).queries, id(session_of(request))
+    queries, visitor = console_of(request).queries, _visitor(request)
     try:
         data = await queries.parquet(visitor, sql, str(store), table)
     except MqlakeError as error:

@@ -14,6 +14,7 @@ import datetime as dt
 import io
 import math
 import resource
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -21,12 +22,15 @@ from typing import Any
 
 import msgspec
 
+from mqlake.console.bound_process import end_with_parent
 from mqlake.console.sql.statement import SqlResult, SqlStatement
 from mqlake.errors import MqlakeError
 
 _ROOM = 1 << 30
 """Bytes that the process may have besides DuckDB's memory: Python, Arrow, compiled kernels."""
 _THREADS = 2
+_GRACE = 5
+"""Seconds after which the process ends by itself."""
 _LONGEST_CELL = 2000
 """Characters of a value that are shown."""
 
@@ -46,8 +50,9 @@ _SETTINGS = (
 
 def main() -> None:
     """Run the statement on stdin."""
+    end_with_parent()
     statement = msgspec.json.decode(sys.stdin.buffer.read(), type=SqlStatement)
-    _limit_memory(statement.limits.memory + _ROOM)
+    _limit(statement)
     try:
         output = _answer(statement)
     except MemoryError:
@@ -59,10 +64,15 @@ def main() -> None:
     sys.stdout.buffer.write(output)
 
 
-def _limit_memory(size: int) -> None:
+def _limit(statement: SqlStatement) -> None:
+    """Have the system end this process at its limits, also if nobody else does."""
+    memory = statement.limits.memory + _ROOM
     # Not RLIMIT_AS: mapped segments of the log are address space, but cost no memory.
-    resource.setrlimit(resource.RLIMIT_DATA, (size, size))
+    resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    seconds = math.ceil(statement.limits.seconds) + _GRACE
+    resource.setrlimit(resource.RLIMIT_CPU, (_THREADS * seconds, _THREADS * seconds))
+    signal.alarm(seconds)
 
 
 def _answer(statement: SqlStatement) -> bytes:
@@ -103,8 +113,9 @@ def _table(relation: Any, statement: SqlStatement, begun: float) -> SqlResult:
     size, is_cut = 0, False
     for row in _rows(relation.limit(limits.rows + 1)):
         shown = [_cell(value) for value in row]
-        size += sum(len(value) if isinstance(value, str) else 8 for value in shown)
-        if len(rows) == limits.rows or size > limits.output:
+        size += sum(_size(value) for value in shown)
+        is_full = len(rows) == limits.rows or size > limits.output
+        if is_full or (len(rows) + 1) * len(row) > limits.cells:
             is_cut = True
             break
         rows.append(shown)
@@ -143,6 +154,10 @@ def _parquet(relation: Any, statement: SqlStatement) -> bytes:
                 )
             writer.write_batch(batch)
     return target.getvalue()
+
+
+def _size(value: Any) -> int:
+    return len(value.encode("utf-8", "replace")) if isinstance(value, str) else 8
 
 
 def _cell(value: Any) -> Any:

@@ -33,7 +33,7 @@ class SqlQueries:
         """Run a query; the result has the first rows, or the reason of the failure.
 
         Args:
-            visitor: who asks, such as a session.
+            visitor: who asks: a user, or the session of somebody without a login.
             store, table: the store directory and the lake table of the view `messages`.
 
         Raises:
@@ -43,7 +43,7 @@ class SqlQueries:
         if isinstance(data, SqlResult):
             return data
         try:
-            return msgspec.json.decode(data, type=SqlResult)
+            return await asyncio.to_thread(msgspec.json.decode, data, type=SqlResult)
         except msgspec.DecodeError:
             return SqlResult(error="the process of the query ended without a result")
 

@@ -16,12 +16,14 @@ class SqlLimits(msgspec.Struct, frozen=True):
     Attributes:
         seconds: after which its process is killed.
         rows: of the result; it is cut off after them.
+        cells: of the result, as rows times columns; a table is cut off after them.
         memory: bytes that DuckDB may use; its process may have 1 GiB more.
         output: bytes of the result; a table is cut off after them, a Parquet file is refused.
     """
 
     seconds: float = 20.0
     rows: int = 1000
+    cells: int = 20_000
     memory: int = 512 << 20
     output: int = 8 << 20
 

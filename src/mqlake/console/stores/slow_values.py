@@ -7,11 +7,14 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, NamedTuple, TypeVar
 
+from mqlake.console.page_error import PageError
+
 T = TypeVar("T")
 
 PATIENCE: Final = 1.0
 """Seconds for which a page waits."""
-_MOST: Final = 200
+_MOST: Final = 50
+_MOST_FINDING: Final = 8
 _THREADS: Final = 2
 
 
@@ -35,7 +38,7 @@ class SlowValues:
         self._now = now
         self._threads = ThreadPoolExecutor(_THREADS, "mqlake-console-files")
         self._found: dict[Hashable, tuple[float, Any]] = {}
-        self._finding: dict[Hashable, asyncio.Future[Any]] = {}
+        self._finding: dict[Hashable, asyncio.Task[None]] = {}
 
     def close(self) -> None:
         """Find nothing more."""
@@ -50,26 +53,40 @@ class SlowValues:
 
         Args:
             seconds: age from which it is found again.
-            find: returns the value; called in a thread. Its errors are raised here, and not kept.
+            find: returns the value; called in a thread. Its errors are raised here, and kept only
+                until the next call.
+
+        Raises:
+            PageError: too many other values are being found.
         """
-        known = self._found.get(key)
-        if known is not None and self._now() - known[0] < seconds:
-            return FoundValue(known[1], self._now() - known[0])
+        known = self._known(key)
+        if known is not None and known.age < seconds:
+            return known
         finding = self._finding.get(key)
         if finding is None:
-            loop = asyncio.get_running_loop()
-            finding = self._finding[key] = loop.run_in_executor(self._threads, find)
+            if len(self._finding) >= _MOST_FINDING:
+                raise PageError("The console is busy", "Try again in a moment.", 503)
+            finding = self._finding[key] = asyncio.create_task(self._find(key, find))
         await asyncio.wait([finding], timeout=patience)
-        if not finding.done():
-            return None if known is None else FoundValue(known[1], self._now() - known[0])
-        self._finding.pop(key, None)
-        value = finding.result()
-        self._found.pop(key, None)
-        self._found[key] = (self._now(), value)
-        while len(self._found) > _MOST:
-            self._found.pop(next(iter(self._found)))
-        return FoundValue(value, 0.0)
+        if finding.done():
+            finding.result()
+        return self._known(key)
 
     def forget(self, key: Hashable) -> None:
         """Find a value again when it is asked for."""
         self._found.pop(key, None)
+
+    def _known(self, key: Hashable) -> FoundValue | None:
+        known = self._found.get(key)
+        return None if known is None else FoundValue(known[1], self._now() - known[0])
+
+    async def _find(self, key: Hashable, find: Callable[[], Any]) -> None:
+        begun = self._now()
+        try:
+            value = await asyncio.get_running_loop().run_in_executor(self._threads, find)
+        finally:
+            self._finding.pop(key, None)
+        self._found.pop(key, None)
+        self._found[key] = (begun, value)
+        while len(self._found) > _MOST:
+            self._found.pop(next(iter(self._found)))

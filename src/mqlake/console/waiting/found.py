@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from mqlake.broker.pop.check_points import Ack, CheckPoint
 from mqlake.broker.pop.check_points import read as read_pop
 from mqlake.console.waiting.sources import QueueEnds, WaitingSource
@@ -20,6 +22,10 @@ from mqlake.store.delivery.transaction_messages import CHECK_TIMES, GROUP, ended
 MOST = 500
 """Messages of a queue that are read."""
 _MOST_OPS = 2000
+_MOST_BYTES = 64 << 20
+_AT_ONCE = 16
+_LONG = 16 << 10
+"""Bytes of a body that is not kept."""
 
 
 class WaitingMessage(NamedTuple):
@@ -85,8 +91,9 @@ async def delayed(
         levels: the milliseconds of each delay level.
         now: messages that are due before this (ms) have been delivered, or are about to be.
     """
-    found = await _levels(source, levels, most)
-    timed, popped, stopped = await _timed(source, now, most)
+    search = _BoundedSearch(source)
+    found = await _levels(search, levels, most)
+    timed, popped, stopped = await _timed(search, now, most)
     return WaitingMessages(
         sorted([*found.messages, *timed], key=lambda each: each.due or 0),
         sorted(popped, key=lambda each: each.invisible_until),
@@ -94,9 +101,37 @@ async def delayed(
     )
 
 
-async def _levels(source: WaitingSource, levels: Sequence[int], most: int) -> WaitingMessages:
+class _BoundedSearch:
+    """Reads messages of a source, a few at a time, until it has read enough bytes.
+
+    Long bodies are dropped: only RocketMQ's own messages have a body that is needed.
+    """
+
+    def __init__(self, source: WaitingSource) -> None:
+        self.source = source
+        self._bytes = 0
+
+    async def read(self, topic: str, queue_id: int, offset: int, most: int) -> list[Record]:
+        """Return messages of a queue from a queue offset on, up to a maximum."""
+        found: list[Record] = []
+        while len(found) < most and self._bytes < _MOST_BYTES:
+            few = min(_AT_ONCE, most - len(found))
+            read = await self.source.read(topic, queue_id, offset, few)
+            if not read:
+                break
+            self._bytes += sum(record.size for record in read)
+            found += [
+                record if len(record.body) <= _LONG else msgspec.structs.replace(record, body=b"")
+                for record in read
+            ]
+            offset = read[-1].queue_offset + 1
+        return found
+
+
+async def _levels(search: _BoundedSearch, levels: Sequence[int], most: int) -> WaitingMessages:
     rows: list[WaitingMessage] = []
     stopped: list[str] = []
+    source = search.source
     done = await source.delay_offsets()
     for queue_id, extent in sorted((await source.queues(SCHEDULE_TOPIC)).items()):
         level = queue_id + 1
@@ -104,18 +139,19 @@ async def _levels(source: WaitingSource, levels: Sequence[int], most: int) -> Wa
         if start >= extent.end:
             continue
         delay = levels[queue_id] if queue_id < len(levels) else None
-        for record in await source.read(SCHEDULE_TOPIC, queue_id, start, most):
+        read = await search.read(SCHEDULE_TOPIC, queue_id, start, most)
+        for record in read:
             due = None if delay is None else record.store_timestamp + delay
             rows.append(_message(record, due, f"delay level {level}", None))
-        if extent.end - start > most:
-            left = extent.end - start - most
+        if left := extent.end - start - len(read):
             stopped.append(f"delay level {level}: {left:,} messages after these were not read")
     return WaitingMessages(rows, [], stopped)
 
 
 async def _timed(
-    source: WaitingSource, now: int, most: int
+    search: _BoundedSearch, now: int, most: int
 ) -> tuple[list[WaitingMessage], list[UnackedPop], list[str]]:
+    source = search.source
     extent = (await source.queues(TIMER_TOPIC)).get(0, QueueEnds(0, 0))
     if extent.first >= extent.end:
         return [], [], []
@@ -126,7 +162,9 @@ async def _timed(
     stopped: list[str] = []
     if start > first:
         stopped.append(f"timer: {start - first:,} older messages, some of which may wait")
-    records = await source.read(TIMER_TOPIC, 0, start, extent.end - start)
+    records = await search.read(TIMER_TOPIC, 0, start, extent.end - start)
+    if left := extent.end - start - len(records):
+        stopped.append(f"timer: {left:,} newer messages were not read")
     recalled = {name for record in records if (name := record.properties.get(CANCEL))}
     rows: dict[tuple[str, int], WaitingMessage] = {}
     points: dict[object, CheckPoint] = {}
@@ -176,33 +214,33 @@ async def half(source: WaitingSource, most: int = MOST) -> WaitingMessages:
     """Return half messages whose transactions have not ended, the oldest first."""
     rows: list[WaitingMessage] = []
     stopped: list[str] = []
+    search = _BoundedSearch(source)
     ops = await source.queues(OP_TOPIC)
     for queue_id, extent in sorted((await source.queues(HALF_TOPIC)).items()):
         start = await _start(source, HALF_TOPIC, queue_id, extent)
         if start >= extent.end:
             continue
-        ended = await _ended(source, queue_id, ops.get(queue_id, QueueEnds(0, 0)), stopped)
-        for record in await source.read(HALF_TOPIC, queue_id, start, most):
+        ended = await _ended(search, queue_id, ops.get(queue_id, QueueEnds(0, 0)), stopped)
+        read = await search.read(HALF_TOPIC, queue_id, start, most)
+        for record in read:
             if record.queue_offset not in ended:
                 times = record.properties.get(CHECK_TIMES)
                 why = f"commit or rollback, asked {times} times" if times else "commit or rollback"
                 rows.append(_message(record, None, why, None))
-        if extent.end - start > most:
-            left = extent.end - start - most
+        if left := extent.end - start - len(read):
             stopped.append(f"half messages: {left:,} after these were not read")
     return WaitingMessages(rows, [], stopped)
 
 
 async def _ended(
-    source: WaitingSource, queue_id: int, extent: QueueEnds, stopped: list[str]
+    search: _BoundedSearch, queue_id: int, extent: QueueEnds, stopped: list[str]
 ) -> set[int]:
     """Return the queue offsets of half messages that have ended."""
-    start = await _start(source, OP_TOPIC, queue_id, extent)
+    start = await _start(search.source, OP_TOPIC, queue_id, extent)
     if start >= extent.end:
         return set()
-    records = await source.read(OP_TOPIC, queue_id, start, _MOST_OPS)
-    if extent.end - start > _MOST_OPS:
-        left = extent.end - start - _MOST_OPS
+    records = await search.read(OP_TOPIC, queue_id, start, _MOST_OPS)
+    if left := extent.end - start - len(records):
         stopped.append(f"{left:,} ends of transactions were not read: some of these have ended")
     return {offset for record in records for offset in ended_by(record)}
 

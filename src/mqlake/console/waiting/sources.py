@@ -22,7 +22,7 @@ from mqlake.formats.config.consumer_offset import TOPIC_GROUP_SEPARATOR
 from mqlake.formats.record import Record
 from mqlake.formats.timer_checkpoint import TimerCheckpoint, TimerPosition
 from mqlake.protocol.bodies.stats import TopicStats
-from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.header import Header
@@ -87,8 +87,10 @@ class BrokerSource:
         header = TopicNameHeader(topic=topic)
         try:
             answer = await self._ask(RequestCode.GET_TOPIC_STATS_INFO, header)
-        except RemotingError:
-            return {}  # A topic that nothing was sent to may not exist.
+        except RemotingError as error:
+            if error.code != ResponseCode.TOPIC_NOT_EXIST:
+                raise
+            return {}  # Nothing was sent to it yet.
         table = TopicStats.decode(answer.body).offset_table
         return {
             queue.queue_id: QueueEnds(at.min_offset, at.max_offset) for queue, at in table.items()
@@ -106,7 +108,9 @@ class BrokerSource:
         )
         try:
             answer = await self._ask(RequestCode.QUERY_CONSUMER_OFFSET, header)
-        except RemotingError:
+        except RemotingError as error:
+            if error.code != ResponseCode.QUERY_NOT_FOUND:
+                raise
             return None
         return answer.header(OffsetHeader).offset
 
