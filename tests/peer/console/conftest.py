@@ -23,6 +23,14 @@ def started_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browse
         yield found
 
 
+@pytest.fixture(autouse=True)
+def begin_anew(page: Browser) -> None:
+    """Leave the page of the test before, and what it complained about."""
+    page.open("about:blank")
+    page.console_errors()
+    page.requests_elsewhere()
+
+
 @pytest.fixture(scope="module", params=SIDES)
 def console(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory

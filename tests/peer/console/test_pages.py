@@ -107,8 +107,8 @@ def test_sql_is_run_drawn_and_downloaded(page: Browser, console: ConsoleSite) ->
     page.open(f"{console.url}/sql")
     page.fill(
         "textarea",
-        "SELECT date_trunc('second', storeTimestamp) AS at, count(*) AS messages"
-        " FROM messages GROUP BY ALL ORDER BY at",
+        "SELECT date_trunc('second', storeTimestamp) AS second, count(*) AS messages"
+        " FROM messages GROUP BY ALL ORDER BY second",
     )
     page.press("Run")
     page.wait_for("Result")

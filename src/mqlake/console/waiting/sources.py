@@ -10,18 +10,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-import msgspec
-
 from mqlake.admin import messages
 from mqlake.admin.admin import Admin
 from mqlake.client.cluster import MasterBroker
-from mqlake.errors import FormatError, MqlakeError
+from mqlake.errors import FormatError
 from mqlake.formats import timer_checkpoint
 from mqlake.formats.config import ConsumerOffsets, DelayOffsets
 from mqlake.formats.config.consumer_offset import TOPIC_GROUP_SEPARATOR
 from mqlake.formats.record import Record
 from mqlake.formats.timer_checkpoint import TimerCheckpoint, TimerPosition
 from mqlake.protocol.bodies.stats import TopicStats
+from mqlake.protocol.body import decode_answer
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command
 from mqlake.protocol.errors import RemotingError
@@ -72,10 +71,6 @@ class WaitingSource(Protocol):
         ...
 
 
-class _DelayOffsetBody(msgspec.Struct, rename="camel"):
-    offset_table: dict[int, int] = {}
-
-
 class BrokerSource:
     """A running broker: see `WaitingSource`."""
 
@@ -116,11 +111,7 @@ class BrokerSource:
 
     async def delay_offsets(self) -> Mapping[int, int]:
         answer = await self._ask(RequestCode.GET_ALL_DELAY_OFFSET)
-        try:
-            body = bytes(answer.body)
-            return msgspec.json.decode(body, type=_DelayOffsetBody, strict=False).offset_table
-        except msgspec.MsgspecError as error:
-            raise MqlakeError(f"{self.name}: its delay offsets cannot be read: {error}") from None
+        return decode_answer(DelayOffsets, answer.body).offset_table
 
     async def timer(self) -> tuple[TimerCheckpoint, TimerPosition | None]:
         answer = await self._ask(RequestCode.GET_TIMER_CHECK_POINT)
