@@ -36,7 +36,7 @@ class Site:
     async def csrf(self) -> str:
         """Return the token of this visitor's session."""
         await self.client.get("/login")
-        token = self.client.cookies["mqlake_console"]
+        token = self.client.cookies[self.console.cookie]
         session = self.console.sessions.find(token)
         assert session is not None
         return session.csrf

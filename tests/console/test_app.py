@@ -65,6 +65,8 @@ def test_other_machines_need_a_login() -> None:
     with pytest.raises(MqlakeError, match="--login"):
         ConsoleOptions(name_servers="", host="0.0.0.0").check()
     ConsoleOptions(name_servers="", host="0.0.0.0", login=True).check()
+    with pytest.raises(MqlakeError, match="--viewer has no effect without --login"):
+        ConsoleOptions(name_servers="", viewers=frozenset({"bob"})).check()
 
 
 def test_a_post_without_checks_is_found() -> None:

@@ -117,14 +117,19 @@ async def by_key(
     )
     found: list[Record] = []
     for broker in await admin.brokers_of(topic):
-        try:
-            answer = await admin.ask(broker.address, RequestCode.QUERY_MESSAGE, header)
-        except RemotingError as error:
-            if error.code != ResponseCode.QUERY_NOT_FOUND:
-                raise
-            continue
-        found += _decode(answer.body)
+        found += await keyed(admin, broker.address, header)
     return sorted(found, key=lambda each: each.store_timestamp)
+
+
+async def keyed(admin: Admin, address: str, header: QueryMessageHeader) -> list[Record]:
+    """Return the messages with a key that one broker has."""
+    try:
+        answer = await admin.ask(address, RequestCode.QUERY_MESSAGE, header)
+    except RemotingError as error:
+        if error.code != ResponseCode.QUERY_NOT_FOUND:
+            raise
+        return []
+    return _decode(answer.body)
 
 
 async def by_unique_key(admin: Admin, topic: str, key: str) -> Record | None:

@@ -93,5 +93,10 @@ def _problem(request: Request, message: str, advice: str, status: int) -> Respon
     if not hasattr(request.state, "session"):  # Refused before the visitor was known.
         return Response(f"{message}\n", status, media_type="text/plain")
     return page(
-        request, "problem.html", title="Not done", status=status, message=message, advice=advice
+        request,
+        "problem.html",
+        title="Not shown" if request.method == "GET" else "Not done",
+        status=status,
+        message=message,
+        advice=advice,
     )

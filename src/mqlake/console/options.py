@@ -60,5 +60,7 @@ class ConsoleOptions(msgspec.Struct, frozen=True, kw_only=True):
                 f"--host {self.host}: other machines could change the cluster without a login;"
                 " add --login, or leave the console on 127.0.0.1"
             )
+        if self.viewers and not self.login:
+            raise MqlakeError("--viewer has no effect without --login: nobody need log in")
         if bool(self.certificate) != bool(self.key):
             raise MqlakeError("HTTPS needs both --server-cert and --server-key")

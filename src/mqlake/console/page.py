@@ -101,7 +101,7 @@ def with_query(request: Request, **changed: object) -> str:
     return f"{request.url.path}?{text}" if text else request.url.path
 
 
-def url(path: str, **parameters: object) -> str:
+def url(path: str, /, **parameters: object) -> str:
     """Return an address of this console with parameters; None leaves one out."""
     text = urlencode({k: str(v) for k, v in parameters.items() if v is not None})
     return f"{path}?{text}" if text else path
@@ -150,7 +150,7 @@ def page(
         .get_template(template)
         .render(
             title=title,
-            sections=request.app.state.sections,
+            sections=[each for each in request.app.state.sections if session.role >= each.role],
             path=request.url.path,
             here=with_query(request),
             page_url=page_url,

@@ -13,7 +13,7 @@ import uvicorn
 
 from mqlake.console.app import create_app
 from mqlake.console.connection import CONNECTIONS, BoundedConnection
-from mqlake.console.options import ConsoleOptions
+from mqlake.console.options import LOOPBACK, ConsoleOptions
 from mqlake.console.state import Console
 from mqlake.errors import MqlakeError
 
@@ -69,6 +69,7 @@ class ConsoleServer:
             server_header=False,
             proxy_headers=False,
             limit_concurrency=CONNECTIONS,
+            h11_max_incomplete_event_size=16 << 10,
             timeout_graceful_shutdown=_GRACE,
             ssl_certfile=options.certificate or None,
             ssl_keyfile=options.key or None,
@@ -76,6 +77,11 @@ class ConsoleServer:
         self._uvicorn = _Uvicorn(config)
         self._serving = asyncio.create_task(self._uvicorn.serve([listening]))
         self._serving.add_done_callback(self._ended)
+        if options.login and not options.certificate and options.host not in LOOPBACK:
+            _log.warning(
+                "console: passwords are sent over HTTP, where others in the network can read them:"
+                " add --server-cert and --server-key, or let only a proxy with HTTPS connect"
+            )
         _log.info("console at %s, name servers %s", self.url, options.name_servers)
         return self
 

@@ -15,11 +15,13 @@ from mqlake.console.access.sessions import ConsoleSession, Sessions
 from mqlake.console.cluster.view import ClusterView
 from mqlake.console.jobs import BackgroundJobs
 from mqlake.console.options import ConsoleOptions
+from mqlake.console.page_error import PageError
 from mqlake.console.sql.queries import SqlQueries
 from mqlake.console.stores.slow_values import SlowValues
 from mqlake.protocol.signature import Credentials
 
-COOKIE: Final = "mqlake_console"
+_SWEEP: Final = 60.0
+"""Seconds between searches for sessions and values that are over."""
 
 
 class Console:
@@ -30,6 +32,8 @@ class Console:
 
     Attributes:
         options: what the console was started with.
+        now: returns seconds.
+        cookie: the name of the cookie with the session.
         sessions: the visitors.
         attempts: limits failed logins.
         jobs: long work that pages start.
@@ -38,7 +42,11 @@ class Console:
     """
 
     def __init__(self, options: ConsoleOptions, now: Callable[[], float] = time.monotonic) -> None:
-        self.options, self._now = options, now
+        self.options, self.now = options, now
+        # Cookies do not know ports: two consoles of one host need two names.
+        prefix = "__Host-" if options.certificate else ""
+        self.cookie = f"{prefix}mqlake_console_{options.port}"
+        self._swept = now()
         self.sessions = Sessions(
             60.0 * options.idle_minutes,
             60.0 * options.session_minutes,
@@ -64,18 +72,29 @@ class Console:
             await view.close()
         await asyncio.gather(*self._closing)
 
+    def sweep(self) -> None:
+        """End sessions, and forget values, that are over; does nothing if it just did."""
+        if self.now() - self._swept < _SWEEP:
+            return
+        self._swept = self.now()
+        self.sessions.sweep()
+        for view in self._views.values():
+            view.kept.sweep()
+
     def logged_in(self, credentials: Credentials, role: ConsoleRole) -> ConsoleSession:
         """Return a session of a user whose credentials were checked."""
-        session = self.sessions.begin(role, credentials)
+        # Counted first: beginning this session may end another one of the same user.
         self._users[credentials] = self._users.get(credentials, 0) + 1
-        return session
+        return self.sessions.begin(role, credentials)
 
     def view(self, credentials: Credentials | None) -> ClusterView:
         """Return the cluster as a user sees it. All sessions of a user share it."""
         view = self._views.get(credentials)
         if view is None:
             options = self.options
-            view = ClusterView(options.name_servers, options.access, credentials, self._now)
+            if credentials is not None and credentials not in self._users:
+                raise PageError("Your session has ended", "Log in again.", 403)
+            view = ClusterView(options.name_servers, options.access, credentials, self.now)
             self._views[credentials] = view
         return view
 

@@ -94,6 +94,8 @@ def _console(settings: BrokerSettings, name_servers: str) -> ConsoleProcess:
             name_servers=name_servers,
             stores=(settings.store_path.absolute(),),
             port=settings.console_port,
+            # Without it, every local user could read the store, whatever the broker's ACL says.
+            login=settings.authentication_enabled or settings.acl_enable,
         )
     )
 

@@ -81,6 +81,8 @@ def test_a_user_without_permissions_is_known_and_sees_why(closed: RunningBroker)
             shown = await visitor.get("/cluster")
             assert shown.url.path == "/cluster"
             assert "alice" in words(shown)
+            assert "It does not show its state to this user." in words(shown)
+            assert "SQL" not in words(shown)
             refused = await visitor.post(
                 "/topics/save",
                 {
@@ -140,9 +142,9 @@ def test_a_login_replaces_the_session(closed: RunningBroker) -> None:
     async def visit() -> None:
         async with site(closed.name_server, login=True) as visitor:
             await visitor.get("/login")
-            before = visitor.client.cookies["mqlake_console"]
+            before = visitor.client.cookies[visitor.console.cookie]
             await visitor.log_in(ROOT.access_key, ROOT.secret_key)
-            assert visitor.client.cookies["mqlake_console"] != before
+            assert visitor.client.cookies[visitor.console.cookie] != before
             stranger = visitor.console.sessions.find(before)
             assert stranger is not None
             assert stranger.user == ""

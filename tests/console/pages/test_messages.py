@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import socket
+
+import pytest
 
 from mqlake.client.blocking import Consumer
 from mqlake.client.message import Message
@@ -195,5 +198,39 @@ def test_a_wrong_number_is_named(running: RunningBroker) -> None:
                 refused = await visitor.get(f"/messages?topic=t&{query}")
                 assert refused.status_code == 400
                 assert said in words(refused)
+
+    asyncio.run(visit())
+
+
+def test_an_id_names_only_brokers_that_are_registered(running: RunningBroker) -> None:
+    async def visit() -> None:
+        async with site(running.name_server) as visitor:
+            with socket.create_server(("127.0.0.1", 0)) as other:
+                other.setblocking(False)
+                host = f"7F000001{other.getsockname()[1]:08X}"
+                refused = await visitor.get(f"/messages?by=id&key={host}{0:016X}")
+                assert refused.status_code == 404
+                assert "No broker is registered at 127.0.0.1" in words(refused)
+                with pytest.raises(BlockingIOError):
+                    other.accept()  # Nobody has connected.
+            wrong = await visitor.get("/messages?by=id&key=x")
+            assert wrong.status_code == 400
+
+    asyncio.run(visit())
+
+
+def test_a_link_never_shows_another_message(running: RunningBroker) -> None:
+    send(running, "linked", b"this one")
+
+    async def visit() -> None:
+        async with site(running.name_server) as visitor:
+            link = first_link((await visitor.get("/messages?topic=linked")).text)
+            assert (await visitor.get(link)).status_code == 200
+            place, _, identity = link.partition("&id=")
+            assert identity
+            other = await visitor.get(f"{place}&id=another")
+            assert other.status_code == 409
+            nowhere = await visitor.get(link.replace("broker=broker-a", "broker="))
+            assert nowhere.status_code == 404
 
     asyncio.run(visit())

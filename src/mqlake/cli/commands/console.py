@@ -22,7 +22,7 @@ from mqlake.cli.streams import DEFAULT_NAMES, Names
 EXAMPLES = (
     "mqlake console -n '127.0.0.1:9876'",
     "mqlake console -n '127.0.0.1:9876' --store ./store --read-only",
-    "mqlake console -n 'names-1:9876;names-2:9876' --host 0.0.0.0 --login",
+    "mqlake console --host 0.0.0.0 --login --server-cert cert.pem --server-key key.pem",
 )
 
 

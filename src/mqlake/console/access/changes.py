@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from typing import Final
-from urllib.parse import urlsplit
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
+from mqlake.console.access.accounts import role_of
 from mqlake.console.access.audit import audit
 from mqlake.console.access.forms import CSRF_FIELD, FORM_BYTES, PostedForm, read_form
 from mqlake.console.access.roles import ConsoleRole
 from mqlake.console.page_error import PageError
 from mqlake.console.state import console_of, session_of
 from mqlake.errors import MqlakeError
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.errors import RemotingError
 
 Page = Callable[[Request], Awaitable[Response]]
 FormHandler = Callable[[Request, PostedForm], Awaitable[Response]]
@@ -48,6 +50,8 @@ class Posted:
         """Serve one request."""
         form = PostedForm([])
         try:
+            if self._role is ConsoleRole.ADMIN:
+                await confirm_role(request)
             self._check(request)  # Nobody else can make the console read a form.
             form = await read_form(request, self._most)
             self._check_token(request, form)
@@ -85,6 +89,35 @@ class Posted:
             audit(user, client_address(request), self.action, form, result)
 
 
+_CONFIRMED: Final = 300.0
+"""Seconds for which a super user is believed to be one."""
+
+
+async def confirm_role(request: Request) -> None:
+    """Ask the cluster whether a super user still is one, if it was not asked lately.
+
+    Stores and SQL have the console's own rights, so the cluster refuses nothing there.
+
+    Raises:
+        PageError: the cluster does not accept the user any more.
+    """
+    session, console = session_of(request), console_of(request)
+    now = console.now()
+    if session.credentials is None or now - session.confirmed < _CONFIRMED:
+        return
+    try:
+        options = console.options
+        role = await role_of(options.name_servers, options.access, session.credentials)
+    except RemotingError as error:
+        if error.code != ResponseCode.NO_PERMISSION:
+            raise
+        console.sessions.end(session)
+        raise PageError(
+            "The cluster does not accept this user any more", "Log in again.", 403
+        ) from None
+    session.confirm(role if options.login else session.role, now)
+
+
 def check_role(request: Request, role: ConsoleRole) -> None:
     """Check that a visitor has a role.
 
@@ -94,16 +127,17 @@ def check_role(request: Request, role: ConsoleRole) -> None:
     session = session_of(request)
     if session.role < role:
         what = "a super user" if role is ConsoleRole.ADMIN else "a user who is not only a viewer"
-        who = session.user or "without a login"
-        raise PageError(f"You are here as {who}; this needs {what}", status=403)
+        who = f"{session.user} is not" if session.user else "You have not logged in as"
+        raise PageError(f"{who} {what}, which this needs", status=403)
 
 
 def _check_origin(request: Request) -> None:
     """Refuse forms of other sites, whatever they contain."""
     origin = request.headers.get("origin")
     site = request.headers.get("sec-fetch-site", "same-origin")
+    own = request.headers.get("host", "")
     is_foreign = site not in ("same-origin", "none") or (
-        origin is not None and urlsplit(origin).netloc != request.headers.get("host")
+        origin is not None and origin.partition("://")[2] != own
     )
     if is_foreign:
         raise PageError("This form was sent by a page of another site", status=403)
@@ -139,6 +173,8 @@ def needs(role: ConsoleRole, handler: Page) -> Page:
     """Return a handler that serves a page only to visitors with a role."""
 
     async def checked(request: Request) -> Response:
+        if role is ConsoleRole.ADMIN:
+            await confirm_role(request)
         check_role(request, role)
         return await handler(request)
 

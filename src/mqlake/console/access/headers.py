@@ -39,6 +39,8 @@ class SecurityHeaders:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
+                if scope["scheme"] == "https":
+                    headers["Strict-Transport-Security"] = "max-age=31536000"
                 for name, value in HEADERS.items():
                     headers[name] = value
                 if is_page:

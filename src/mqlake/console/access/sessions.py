@@ -26,7 +26,7 @@ class ConsoleSession:
         token: the value of the cookie.
         csrf: what each change must contain.
         credentials: of the user who logged in; None if nobody did.
-        begun, seen: seconds.
+        begun, seen, confirmed: seconds; the last one is when the cluster last stated the role.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class ConsoleSession:
     ) -> None:
         self.token, self.csrf = token, csrf
         self.role, self.credentials = role, credentials
-        self.begun = self.seen = now
+        self.begun = self.seen = self.confirmed = now
 
     @property
     def user(self) -> str:
@@ -49,6 +49,10 @@ class ConsoleSession:
     def has_csrf(self, text: str) -> bool:
         """Return whether a change was sent by a page of this session."""
         return hmac.compare_digest(self.csrf.encode(), text.encode("utf-8", "replace"))
+
+    def confirm(self, role: ConsoleRole, now: float) -> None:
+        """Note the role that the cluster states now. It never rises within a session."""
+        self.role, self.confirmed = min(role, self.role), now
 
     def touch(self, now: float) -> None:
         """Note that the visitor, not a page that refreshes itself, sent a request."""
@@ -127,6 +131,13 @@ class Sessions:
         self._notices.pop(session.token, None)
         if self._users.pop(session.token, None) is not None:
             self._ended(session)
+
+    def sweep(self) -> None:
+        """End the sessions that are over, whose visitors do not come back."""
+        now = self._now()
+        for session in [*self._users.values()]:
+            if now - session.seen > self._idle or now - session.begun > self._longest:
+                self.end(session)
 
     def end_all(self) -> None:
         """End all sessions."""

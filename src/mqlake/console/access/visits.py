@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mqlake.console.access.roles import ConsoleRole
 from mqlake.console.access.sessions import ConsoleSession
-from mqlake.console.state import COOKIE, Console
+from mqlake.console.state import Console
 
 LOGIN: Final = "/login"
 REFRESH_HEADER: Final = "x-refresh"
@@ -43,8 +43,9 @@ class Visits:
         if scope["type"] != "http" or str(scope["path"]).startswith("/static/"):
             await self._app(scope, receive, send)
             return
+        self._console.sweep()
         request = Request(scope)
-        token = request.cookies.get(COOKIE, "")
+        token = request.cookies.get(self._console.cookie, "")
         by_visitor = REFRESH_HEADER not in request.headers
         session = self._console.sessions.find(token, by_visitor=by_visitor)
         if session is None:
@@ -58,12 +59,11 @@ class Visits:
             current: ConsoleSession = scope["state"]["session"]  # A login replaces it.
             if message["type"] == "http.response.start" and current.token != token:
                 headers = MutableHeaders(scope=message)
-                headers.append("Set-Cookie", _cookie(current, scope["scheme"] == "https"))
+                headers.append("Set-Cookie", self._cookie(current, scope["scheme"] == "https"))
             await send(message)
 
         await self._app(scope, receive, send_with_cookie)
 
-
-def _cookie(session: ConsoleSession, is_secure: bool) -> str:
-    secure = "; Secure" if is_secure else ""
-    return f"{COOKIE}={session.token}; Path=/; HttpOnly; SameSite=Lax{secure}"
+    def _cookie(self, session: ConsoleSession, is_secure: bool) -> str:
+        secure = "; Secure" if is_secure else ""
+        return f"{self._console.cookie}={session.token}; Path=/; HttpOnly; SameSite=Lax{secure}"

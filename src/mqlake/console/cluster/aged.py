@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar, cast
 T = TypeVar("T")
 
 _MOST: Final = 2000
+_OLD: Final = 60.0
 
 
 class AgedValues:
@@ -24,7 +25,7 @@ class AgedValues:
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._values: OrderedDict[object, tuple[float, Any]] = OrderedDict()
-        self._fetching: dict[object, asyncio.Lock] = {}
+        self._fetching: dict[object, tuple[asyncio.Lock, int]] = {}
 
     async def get(self, key: object, age: float, fetch: Callable[[], Awaitable[T]]) -> T:
         """Return a value that is at most so old.
@@ -33,12 +34,16 @@ class AgedValues:
             age: seconds.
             fetch: called if there is no such value; its errors are not kept.
         """
-        lock = self._fetching.setdefault(key, asyncio.Lock())
+        known = self._values.get(key)
+        if known is not None and self._now() - known[0] <= age:
+            return cast("T", known[1])
+        lock, waiting = self._fetching.get(key, (asyncio.Lock(), 0))
+        self._fetching[key] = (lock, waiting + 1)
         try:
             async with lock:
-                at, value = self._values.get(key, (0.0, None))
-                if key in self._values and self._now() - at <= age:
-                    return cast("T", value)
+                known = self._values.get(key)
+                if known is not None and self._now() - known[0] <= age:
+                    return cast("T", known[1])
                 fetched = await fetch()
                 self._values[key] = (self._now(), fetched)
                 self._values.move_to_end(key)
@@ -46,8 +51,19 @@ class AgedValues:
                     self._values.popitem(last=False)
                 return fetched
         finally:
-            if not lock.locked():
-                self._fetching.pop(key, None)
+            lock, waiting = self._fetching[key]
+            if waiting == 1:
+                del self._fetching[key]
+            else:
+                self._fetching[key] = (lock, waiting - 1)
+
+    def sweep(self) -> None:
+        """Forget what is too old for every page."""
+        while self._values:
+            key = next(iter(self._values))
+            if self._now() - self._values[key][0] <= _OLD:
+                return
+            del self._values[key]
 
     def forget(self) -> None:
         """Forget all values: something was changed."""

@@ -13,6 +13,7 @@ WARN: Final = "warn"
 _NEARLY_FULL: Final = 0.75
 """RocketMQ begins to remove old segments at any hour at this share of the disk."""
 _FULL: Final = 0.9
+_LARGEST: Final = 2.0**63
 _CLOCK: Final = 5_000
 _BEHIND: Final = 64 << 20
 _WRITABLE: Final = 2
@@ -30,9 +31,14 @@ def number_in(facts: Mapping[str, str], name: str, default: float = 0.0) -> floa
     """Return a number of a broker's runtime status; the default if it is missing or no number."""
     words = facts.get(name, "").split()
     try:
-        return float(words[0]) if words else default
+        found = float(words[0]) if words else default
     except ValueError:
         return default
+    return found if abs(found) < _LARGEST else default  # Neither infinite nor no number.
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 20
 
 
 def clock_difference(facts: Mapping[str, str], now: int) -> int | None:
@@ -44,7 +50,7 @@ def clock_difference(facts: Mapping[str, str], now: int) -> int | None:
         _RUNTIME.fullmatch(facts.get("runtime", "").strip()),
         facts.get("bootTimestamp"),
     )
-    if found is None or started is None or not started.isdigit():
+    if found is None or started is None or not _is_number(started):
         return None
     days, hours, minutes, seconds = (int(text) for text in found.groups())
     ran = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
@@ -61,7 +67,7 @@ def warnings_of(
     """Return what needs attention.
 
     Args:
-        facts: the runtime status; None if the broker does not answer.
+        facts: the runtime status; None if the broker does not answer, empty if it refuses.
         config: the settings; empty if they are unknown.
         ha: the positions of a master's slaves; None if they are unknown.
         slaves: how many slaves are registered with name servers.
@@ -69,6 +75,8 @@ def warnings_of(
     """
     if facts is None:
         return [Warned(BAD, "It does not answer.")]
+    if not facts:
+        return [Warned(WARN, "It does not show its state to this user.")]
     return [
         *_writing(facts, config),
         *_disk(facts),
@@ -82,7 +90,7 @@ def _writing(facts: Mapping[str, str], config: Mapping[str, str]) -> list[Warned
     if reason := facts.get("notWritable"):
         return [Warned(BAD, f"It refuses messages: {reason}")]
     permission = config.get("brokerPermission", "6")
-    if permission.isdigit() and not int(permission) & _WRITABLE:
+    if _is_number(permission) and not int(permission) & _WRITABLE:
         return [Warned(WARN, "It is read-only: brokerPermission does not allow to write.")]
     return []
 

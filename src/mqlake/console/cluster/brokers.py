@@ -115,12 +115,14 @@ def _today(facts: Mapping[str, str], what: str) -> int:
 
 
 async def _facts(view: ClusterView, address: str) -> dict[str, str] | None:
-    """Return the runtime status; None if the broker does not answer."""
+    """Return the runtime status; None if the broker does not answer, empty if it refuses."""
     try:
         async with asyncio.timeout(_PATIENCE):
             return await brokers.status(view.admin, address)
     except (ConnectionFailedError, RequestTimeoutError, TimeoutError):
         return None
+    except MqlakeError:
+        return {}  # This user may not see it, or the answer is malformed.
 
 
 async def _or_nothing(asked: Awaitable[T], nothing: T) -> T:

@@ -64,7 +64,11 @@ def diagnosis(state: GroupState) -> list[Warned]:
     if state.lag == 0:
         return found
     members = state.membership.members
-    if not members:
+    found += [
+        Warned(WARN, f"Members are not known, so this may be incomplete: {reason}")
+        for reason in state.membership.unknown
+    ]
+    if not members and not state.membership.unknown:
         text = "No consumer is connected: messages wait until one connects."
         return [Warned(BAD, text), *found]
     return [

@@ -98,9 +98,9 @@ async def _tables(view: ClusterView) -> Mapping[str, Mapping[str, SubscriptionGr
 async def _table(view: ClusterView, address: str) -> Mapping[str, SubscriptionGroup] | str:
     try:
         answer = await view.admin.ask(address, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
+        return decode_answer(SubscriptionGroups, answer.body).subscription_group_table
     except MqlakeError as error:
         return str(error)
-    return decode_answer(SubscriptionGroups, answer.body).subscription_group_table
 
 
 async def _lags(view: ClusterView, address: str) -> BrokerConsumeStats | str:

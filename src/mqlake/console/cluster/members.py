@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from mqlake.console.cluster.view import ClusterView
@@ -15,7 +15,8 @@ from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.bodies.queue_tables import read_object, read_queue_table
 from mqlake.protocol.bodies.running_info import ConsumeStatus, ProcessQueueInfo
 from mqlake.protocol.body import decode_answer
-from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.admin import ConsumerConnectionsHeader, ConsumerHeader
 
 _ASKED: Final = 20
@@ -55,6 +56,7 @@ class ConnectedMembers(NamedTuple):
         model: CLUSTERING or BROADCASTING; empty without members.
         consume_type: CONSUME_ACTIVELY, CONSUME_PASSIVELY or CONSUME_POP; empty without members.
         all_asked: whether every member was asked what it does.
+        unknown: why brokers did not name the members that are connected to them.
     """
 
     members: list[ReportedMember]
@@ -62,6 +64,7 @@ class ConnectedMembers(NamedTuple):
     model: str
     consume_type: str
     all_asked: bool
+    unknown: Sequence[str] = ()
 
 
 async def membership(view: ClusterView, group: str) -> ConnectedMembers:
@@ -75,7 +78,11 @@ async def _fetch(view: ClusterView, group: str) -> ConnectedMembers:
     known: dict[str, tuple[ClientConnection, str]] = {}
     subscriptions: dict[str, str] = {}
     model = consume_type = ""
+    unknown: list[str] = []
     for broker, answer in zip(masters, answers, strict=True):
+        if isinstance(answer, str):
+            unknown.append(answer)
+            continue
         for client in answer.connection_set:
             known.setdefault(client.client_id, (client, broker))
         subscriptions |= {
@@ -87,7 +94,9 @@ async def _fetch(view: ClusterView, group: str) -> ConnectedMembers:
         *(_described(view, group, client, broker) for client, broker in clients[:_ASKED])
     )
     others = [_member(client, broker) for client, broker in clients[_ASKED:]]
-    return ConnectedMembers([*asked, *others], subscriptions, model, consume_type, not others)
+    return ConnectedMembers(
+        [*asked, *others], subscriptions, model, consume_type, not others, unknown
+    )
 
 
 def expression_text(subscription: Subscription) -> str:
@@ -96,13 +105,16 @@ def expression_text(subscription: Subscription) -> str:
     return subscription.sub_string if kind == "TAG" else f"{kind}: {subscription.sub_string}"
 
 
-async def _connected(view: ClusterView, broker: str, group: str) -> ConsumerConnections:
+async def _connected(view: ClusterView, broker: str, group: str) -> ConsumerConnections | str:
+    """Return who is connected to a broker, or why that is unknown."""
     header = ConsumerConnectionsHeader(consumer_group=group)
     try:
         answer = await view.admin.ask(broker, RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
-    except MqlakeError:
-        return ConsumerConnections()  # Nobody is connected to this broker.
-    return decode_answer(ConsumerConnections, answer.body)
+        return decode_answer(ConsumerConnections, answer.body)
+    except MqlakeError as error:
+        if isinstance(error, RemotingError) and error.code == ResponseCode.CONSUMER_NOT_ONLINE:
+            return ConsumerConnections()
+        return f"{broker}: {error}"
 
 
 def _member(client: ClientConnection, broker: str) -> ReportedMember:

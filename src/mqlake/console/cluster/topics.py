@@ -89,9 +89,9 @@ async def tables(view: ClusterView) -> TopicSettingsTables:
 async def _table(view: ClusterView, address: str) -> Mapping[str, Topic] | str:
     try:
         answer = await view.admin.ask(address, RequestCode.GET_ALL_TOPIC_CONFIG)
+        return decode_answer(Topics, answer.body).topic_config_table
     except MqlakeError as error:
         return str(error)
-    return decode_answer(Topics, answer.body).topic_config_table
 
 
 def rows(found: list[str], known: TopicSettingsTables) -> list[TopicRow]:

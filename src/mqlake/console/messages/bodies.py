@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
+import zlib
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from mqlake.console.page_error import PageError
 from mqlake.errors import MqlakeError
 from mqlake.formats.record import Record
-from mqlake.protocol.messages.body_compression import decompress
+from mqlake.protocol.messages.body_compression import compression, decompress
 
 _SHOWN: Final = 64 << 10
 """Bytes of a body that a page shows."""
 _LINE: Final = 16
+_FIRST: Final = 160
+_MOST_JSON: Final = 256 << 10
+_ZLIB_OR_GZIP: Final = 32 + zlib.MAX_WBITS
 
 
 class BodyView(NamedTuple):
@@ -64,6 +67,22 @@ def body_view(record: Record) -> BodyView:
     )
 
 
+def body_start(record: Record) -> str:
+    """Return the begin of a body, whose end may be missing, without decompressing all of it."""
+    body = record.body
+    match compression(record.sys_flag):
+        case None:
+            start = body
+        case "zlib":
+            try:
+                start = zlib.decompressobj(_ZLIB_OR_GZIP).decompress(body, _FIRST)
+            except zlib.error:
+                start = body
+        case other:
+            return f"({other})"
+    return shown_text(start[:_FIRST])[0]
+
+
 def shown_text(data: bytes) -> tuple[str, bool]:
     """Return bytes as text, and whether they are text."""
     decoded = data.decode("utf-8", "backslashreplace")
@@ -85,8 +104,15 @@ def _json(body: bytes) -> str:
 
 
 def _indented(value: Any) -> str:
-    text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
-    return shown_text(text.encode("utf-8", "backslashreplace"))[0]
+    parts: list[str] = []
+    size = 0
+    for part in json.JSONEncoder(indent=2, ensure_ascii=False, default=str).iterencode(value):
+        parts.append(part)
+        size += len(part)
+        if size > _MOST_JSON:  # Very deep values need much more room than the body has.
+            parts.append("\n… the rest is not shown")
+            break
+    return shown_text("".join(parts).encode("utf-8", "backslashreplace"))[0]
 
 
 def hex_dump(data: bytes) -> str:
@@ -113,7 +139,7 @@ def decoded(body: bytes, form: str, schema: str, message: str, *, framed: bool) 
     """
     try:
         return _indented(_decoder(form, schema, message, framed=framed)(body))
-    except (MqlakeError, binascii.Error, ModuleNotFoundError, RecursionError) as error:
+    except (MqlakeError, ValueError, ModuleNotFoundError, RecursionError) as error:
         raise PageError(f"The body cannot be read as {form[:20]}: {error}") from None
 
 

@@ -7,15 +7,20 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+import msgspec
+
 from mqlake.admin import messages, topics
 from mqlake.admin.admin import Admin
 from mqlake.admin.topics import QueueStatus
 from mqlake.client.cluster import MASTER, MasterBroker
 from mqlake.console.cluster.view import ClusterView
-from mqlake.errors import MqlakeError
+from mqlake.console.page_error import PageError
+from mqlake.errors import FormatError, MqlakeError
+from mqlake.formats.message_id import decode_message_id
 from mqlake.formats.record import Record
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.headers.offsets import OffsetHeader, SearchOffsetHeader
+from mqlake.protocol.headers.query import QueryMessageHeader
 
 SECONDS: Final = 5.0
 """How long a search may take."""
@@ -26,6 +31,7 @@ _QUEUES: Final = 256
 """Queues that a search looks at."""
 _KEY_LIMIT: Final = 64
 """The smallest number of messages of a key at which brokers stop."""
+_START: Final = 2048
 _TAIL_QUEUES: Final = 16
 _PULL: Final = 32
 
@@ -37,6 +43,11 @@ class FoundMessage(NamedTuple):
     record: Record
 
 
+def light(record: Record) -> Record:
+    """Return a message with the begin of its body only, so that many need little memory."""
+    return msgspec.structs.replace(record, body=record.body[:_START])
+
+
 class Searched(NamedTuple):
     """The result of a search.
 
@@ -44,13 +55,16 @@ class Searched(NamedTuple):
         found: by store time.
         complete: whether everything that was asked for was searched.
         stopped: sentences that say where the search ended.
-        later: the store time from which to continue, milliseconds; None if there is no more.
+        later: the store time from which to continue, milliseconds; None if there is no more, or
+            if the search ended before it was complete up to some time.
+        wider: whether all messages that were found have that time, so that more must be asked for.
     """
 
     found: list[FoundMessage]
     complete: bool
     stopped: list[str]
     later: int | None = None
+    wider: bool = False
 
 
 class _QueueMatches(NamedTuple):
@@ -99,15 +113,19 @@ async def by_time(
 
     results = await asyncio.gather(*(one(queue) for queue in chosen))
     stopped = [_unsearched(queue) for queue, each in zip(chosen, results, strict=True) if not each]
-    stopped += [
+    incomplete = bool(stopped) or bool(left_out)
+    cut = [
         f"Queue {queue.queue_id} on {queue.broker_name}: searched up to offset"
         f" {each.reached:,}; the {SECONDS:.0f} seconds of a search were over."
         for queue, each in zip(chosen, results, strict=True)
         if each and not each.ended and len(each.found) < most
     ]
     if left_out:
-        stopped.append(f"{len(left_out):,} more queues were not searched.")
-    return _merged([each for each in results if each], most, stopped)
+        cut.append(f"{len(left_out):,} more queues were not searched.")
+    stopped += cut
+    incomplete = incomplete or bool(cut)
+    merged = _merged([each for each in results if each], most, stopped)
+    return merged._replace(later=None) if incomplete else merged
 
 
 def _unsearched(queue: QueueStatus) -> str:
@@ -125,12 +143,15 @@ def _merged(results: list[_QueueMatches], most: int, stopped: list[str]) -> Sear
     )
     shown = found[:most]
     has_more = len(found) > most or any(not each.ended for each in results)
-    later: int | None = None
+    later, wider = None, False
     if has_more and shown:
-        first, last = shown[0].record.store_timestamp, shown[-1].record.store_timestamp
-        later = last if last > first else last + 1
+        first, later = shown[0].record.store_timestamp, shown[-1].record.store_timestamp
+        wider = first == later
+        if wider and most >= MOST:
+            stopped = ["More messages have this millisecond: look by queue offset.", *stopped]
+            later += 1
         stopped = [f"Stopped after {len(shown):,} messages; there may be later ones.", *stopped]
-    return Searched(shown, not stopped, stopped, later)
+    return Searched(shown, not stopped, stopped, later, wider)
 
 
 class _SearchedQueue(NamedTuple):
@@ -157,7 +178,7 @@ class _SearchedQueue(NamedTuple):
             for record in records:
                 if not span.has(record.store_timestamp):
                     return _QueueMatches(found, ended=True, reached=record.queue_offset)
-                found.append(FoundMessage(self.broker.name, record))
+                found.append(FoundMessage(self.broker.name, light(record)))
         is_full = len(found) >= most and at is not None and at < self.status.max_offset
         return _QueueMatches(found, not is_full, at or reached)
 
@@ -188,19 +209,50 @@ async def by_key(
     Args:
         index_type: "K" for a key, "U" for a unique key, "T" for a tag.
     """
-    end = 2**63 - 1 if span.end is None else span.end
-    records = await messages.by_key(
-        view.admin, topic, key, min(most, MOST), span.begin or 0, end, index_type=index_type
+    header = QueryMessageHeader(
+        topic=topic,
+        key=key,
+        max_num=min(most, MOST),
+        begin_timestamp=span.begin or 0,
+        end_timestamp=2**63 - 1 if span.end is None else span.end,
+        index_type=index_type,
+        is_unique_key=index_type == "U",
     )
-    names = {address: name for name, address in (await view.masters()).items()}
-    found = [FoundMessage(names.get(each.store_host, ""), each) for each in records]
-    if len(found) < _KEY_LIMIT and len(found) < most:
-        return Searched(found, True, [])
-    text = (
-        f"A broker returns at most {_KEY_LIMIT} messages of a key: there may be more. Choose a"
-        " range of times."
+    found: list[FoundMessage] = []
+    stopped: list[str] = []
+    for broker in await view.admin.brokers_of(topic):
+        records = await messages.keyed(view.admin, broker.address, header)
+        found += [FoundMessage(broker.name, light(each)) for each in records]
+        if len(records) >= min(_KEY_LIMIT, most):
+            stopped.append(
+                f"{broker.name} returned {len(records)} messages, which may be its limit: there may"
+                " be more. Choose a range of times."
+            )
+    found.sort(key=lambda each: each.record.store_timestamp)
+    return Searched(found, not stopped, stopped)
+
+
+async def by_id(view: ClusterView, message_id: str) -> FoundMessage:
+    """Return the message with an offset message id.
+
+    The id contains the address of a broker: only brokers that are registered are asked, since
+    requests contain the user's signature.
+
+    Raises:
+        PageError: the id is wrong, or names another address.
+    """
+    try:
+        address, _ = decode_message_id(message_id)
+    except FormatError as error:
+        raise PageError(f"{message_id[:100]!r} is no offset message id: {error}") from None
+    for data in await view.brokers():
+        if address in data.broker_addrs.values():
+            return FoundMessage(data.broker_name, await messages.by_id(view.admin, message_id))
+    raise PageError(
+        f"No broker is registered at {address}, which this message id names",
+        "The broker may have moved. Look for the message by its unique key.",
+        404,
     )
-    return Searched(found, False, [text])
 
 
 async def by_offset(
@@ -211,7 +263,7 @@ async def by_offset(
     if master is None:
         raise MqlakeError(f"broker {broker!r} is not registered, or has no master")
     records = await messages.read(view.admin, master, topic, queue_id, offset, min(most, MOST))
-    found = [FoundMessage(broker, each) for each in records]
+    found = [FoundMessage(broker, light(each)) for each in records]
     if len(found) < most:
         return Searched(found, True, ["This is the end of the queue."] if found else [])
     last = found[-1].record.queue_offset
@@ -233,7 +285,7 @@ async def tail(view: ClusterView, topic: str, tags: str, most: int) -> Searched:
         records, _ = await messages.pull(
             view.admin, broker, topic, queue.queue_id, start, _PULL, tags=tags
         )
-        return [FoundMessage(broker.name, each) for each in records]
+        return [FoundMessage(broker.name, light(each)) for each in records]
 
     lists = await asyncio.gather(*(newest(queue) for queue in chosen))
     found = sorted(

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from starlette.routing import BaseRoute
 
+from mqlake.console.access.roles import ConsoleRole
 from mqlake.console.pages import cluster, delayed, groups, messages, sql, store_files, topics
 
 
@@ -17,11 +18,13 @@ class Section(NamedTuple):
         name: in the navigation.
         path: of the first page; the paths of its other pages begin with it.
         routes: returns the routes of its pages.
+        role: which visitors see it in the navigation.
     """
 
     name: str
     path: str
     routes: Callable[[], list[BaseRoute]]
+    role: ConsoleRole = ConsoleRole.VIEWER
 
 
 SECTIONS: Final = (
@@ -30,6 +33,6 @@ SECTIONS: Final = (
     Section("Groups", "/groups", groups.routes),
     Section("Messages", "/messages", messages.routes),
     Section("Delayed", "/delayed", delayed.routes),
-    Section("Store", "/store", store_files.routes),
-    Section("SQL", "/sql", sql.routes),
+    Section("Store", "/store", store_files.routes, ConsoleRole.ADMIN),
+    Section("SQL", "/sql", sql.routes, ConsoleRole.ADMIN),
 )

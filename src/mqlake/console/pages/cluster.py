@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
@@ -11,6 +13,8 @@ from mqlake.admin import brokers
 from mqlake.console.cluster.brokers import broker_states
 from mqlake.console.page import page, shell_line
 from mqlake.console.state import cluster_of, console_of
+
+_SECRETS: Final = ("password", "secret", "credential", "authenticationuser", "token", "header")
 
 
 def routes() -> list[BaseRoute]:
@@ -43,6 +47,12 @@ async def _overview(request: Request) -> Response:
     )
 
 
+def _is_secret(name: str) -> bool:
+    """Return whether a setting of a broker may be a password: some brokers return them."""
+    lowered = name.lower()
+    return any(word in lowered for word in _SECRETS)
+
+
 async def _broker(request: Request) -> Response:
     view, address = cluster_of(request), request.query_params.get("address", "")
     known = [
@@ -63,6 +73,9 @@ async def _broker(request: Request) -> Response:
         "cluster/broker.html",
         title=f"Broker {known[0]} at {address}",
         facts=sorted((await brokers.status(view.admin, address)).items()),
-        settings=sorted((await brokers.config(view.admin, address)).items()),
+        settings=[
+            (name, "(not shown)" if _is_secret(name) else value)
+            for name, value in sorted((await brokers.config(view.admin, address)).items())
+        ],
         line=shell_line(["mqlake", "admin", "brokerStatus", "-n", names, "-b", address]),
     )

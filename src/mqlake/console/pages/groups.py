@@ -20,6 +20,8 @@ from mqlake.console.state import cluster_of, console_of
 from mqlake.errors import MqlakeError
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.topic_names import RETRY_PREFIX
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.naming import dlq_topic, group_fault, retry_topic
 
 _LATEST: Final = 2**53
@@ -135,12 +137,13 @@ async def _group(request: Request) -> Response:
     )
 
 
-async def _stored(request: Request, topic: str) -> int:
-    """Return how many messages a topic has; 0 if it does not exist."""
+async def _stored(request: Request, topic: str) -> int | None:
+    """Return how many messages a topic has; 0 if it does not exist, None if that is unknown."""
     try:
         queues = await topics.status(cluster_of(request).admin, topic)
-    except MqlakeError:
-        return 0
+    except MqlakeError as error:
+        is_missing = isinstance(error, RemotingError) and error.code == ResponseCode.TOPIC_NOT_EXIST
+        return 0 if is_missing else None
     return sum(each.max_offset - each.min_offset for each in queues)
 
 
@@ -159,16 +162,19 @@ async def _save(request: Request, form: PostedForm) -> Response:
     known = await group_data.config_of(view, group)
     if form.is_set("new") and known:
         raise PageError(f"Group {group} exists already", "Change it on its own page.", 409)
-    old = next(iter(known.values()), SubscriptionGroup(group_name=group))
-    wanted = msgspec.structs.replace(
-        old,
-        consume_enable=form.is_set("enable"),
-        consume_message_orderly=form.is_set("orderly"),
-        retry_max_times=form.number("retries", "Redeliveries", -1, 1000),
-        retry_queue_nums=form.number("queues", "Retry queues", 0, 1024),
-    )
-    found = await groups.update(view.admin, wanted, cluster, None)
-    brokers = ", ".join(each.broker_name for each in found)
+    retries = form.number("retries", "Redeliveries", -1, 1000)
+    queues = form.number("queues", "Retry queues", 0, 1024)
+    masters = await view.admin.brokers(cluster)
+    for master in masters:
+        wanted = msgspec.structs.replace(
+            known.get(master.name, SubscriptionGroup(group_name=group)),
+            consume_enable=form.is_set("enable"),
+            consume_message_orderly=form.is_set("orderly"),
+            retry_max_times=retries,
+            retry_queue_nums=queues,
+        )
+        await groups.update(view.admin, wanted, None, master.address)
+    brokers = ", ".join(each.name for each in masters)
     return _back(request, group, f"{group} was saved on {brokers}.")
 
 

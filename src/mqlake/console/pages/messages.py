@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import Final, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,7 +15,7 @@ from mqlake.console.access.forms import LARGE_BYTES, PostedForm
 from mqlake.console.cluster.members import membership
 from mqlake.console.cluster.view import ClusterView
 from mqlake.console.messages import search
-from mqlake.console.messages.bodies import body_view, decoded, plain_body
+from mqlake.console.messages.bodies import body_start, body_view, decoded, plain_body
 from mqlake.console.messages.redelivery import (
     consume_directly,
     group_of_dead_letters,
@@ -28,6 +28,7 @@ from mqlake.console.page import page, shell_line, url
 from mqlake.console.page_error import PageError
 from mqlake.console.state import cluster_of, console_of
 from mqlake.errors import MqlakeError
+from mqlake.formats.record import Record
 
 _WAYS: Final = {
     "time": "store time",
@@ -93,7 +94,10 @@ async def _search(request: Request) -> Response:
         raise PageError(f"Messages cannot be found by {query.by[:50]!r}")
     wants = query.topic or (query.by == "id" and query.key)
     result = await _found(cluster_of(request), query) if wants else None
-    later = result.later if result else None
+    later: dict[str, object] = {}
+    if result and result.later is not None:
+        most = min(2 * query.most, search.MOST) if result.wider else query.most
+        later = {**request.query_params, "begin": result.later, "most": most}
     return page(
         request,
         "messages/search.html",
@@ -104,7 +108,7 @@ async def _search(request: Request) -> Response:
         rows=[_row(each) for each in result.found] if result else [],
         most=search.MOST,
         seconds=int(search.SECONDS),
-        later=url("/messages", **{**request.query_params, "begin": later}) if later else "",
+        later=url("/messages", **later) if later else "",
         line=_line(request, query),
     )
 
@@ -114,14 +118,12 @@ async def _found(view: ClusterView, query: _Query) -> Searched:
         case "time":
             return await search.by_time(view, query.topic, query.tags, query.span, query.most)
         case "offset":
-            broker = query.broker or next(iter(await view.masters()), "")
+            broker = query.broker or (await view.admin.broker_of(query.topic)).name
             return await search.by_offset(
                 view, query.topic, broker, query.queue, query.offset, query.most
             )
         case "id":
-            record = await messages.by_id(view.admin, query.key)
-            names = {address: name for name, address in (await view.masters()).items()}
-            return Searched([FoundMessage(names.get(record.store_host, ""), record)], True, [])
+            return Searched([await search.by_id(view, query.key)], True, [])
         case _:
             if not query.key:
                 raise PageError("The key is missing", "Fill in a key, and search again.")
@@ -151,7 +153,6 @@ def _line(request: Request, query: _Query) -> str:
 
 def _row(found: FoundMessage) -> dict[str, object]:
     record = found.record
-    view = body_view(record)
     return {
         "at": record.store_timestamp,
         "broker": found.broker,
@@ -159,8 +160,8 @@ def _row(found: FoundMessage) -> dict[str, object]:
         "offset": record.queue_offset,
         "keys": " ".join(record.keys),
         "tags": record.tags or "",
-        "size": view.size,
-        "start": view.text[:160],
+        "size": record.size,
+        "start": body_start(record),
         "url": message_url(found),
     }
 
@@ -174,7 +175,13 @@ def message_url(found: FoundMessage) -> str:
         broker=found.broker,
         queue=record.queue_id,
         offset=record.queue_offset,
+        id=identity(record),
     )
+
+
+def identity(record: Record) -> str:
+    """Return what tells a message from another one that has its place later."""
+    return record.unique_key or record.message_id
 
 
 async def _tail(request: Request) -> Response:
@@ -195,21 +202,47 @@ async def _tail(request: Request) -> Response:
     )
 
 
-async def _one(view: ClusterView, topic: str, broker: str, queue: int, offset: int) -> FoundMessage:
-    broker = broker or next(iter(await view.masters()), "")
-    return FoundMessage(broker, await messages.by_offset(view.admin, topic, broker, queue, offset))
+class _Place(NamedTuple):
+    """Where a message is, and which one it was there; empty for any."""
+
+    topic: str
+    broker: str
+    queue: int
+    offset: int
+    identity: str
+
+
+async def _one(view: ClusterView, place: _Place) -> FoundMessage:
+    if place.broker not in await view.masters():
+        raise PageError(
+            f"Broker {place.broker[:100]!r} is not registered, or has no master",
+            "Search for the message again.",
+            404,
+        )
+    record = await messages.by_offset(
+        view.admin, place.topic, place.broker, place.queue, place.offset
+    )
+    if place.identity not in ("", identity(record)):
+        raise PageError(
+            "Another message is in this place now",
+            "The topic was deleted and created again, or the broker's store was replaced.",
+            409,
+        )
+    return FoundMessage(place.broker, record)
 
 
 async def _message(request: Request) -> Response:
     query = _Query(request)
     view = cluster_of(request)
-    found = await _one(view, query.topic, query.broker, query.queue, query.offset)
+    wanted = request.query_params.get("id", "")
+    place = _Place(query.topic, query.broker, query.queue, query.offset, wanted)
+    found = await _one(view, place)
     return await _shown(request, found, "")
 
 
 async def _shown(request: Request, found: FoundMessage, typed: str) -> Response:
     view, record = cluster_of(request), found.record
-    message_id = record.unique_key or record.message_id
+    message_id = identity(record)
     (steps, no_steps), tracks = await asyncio.gather(
         trace_of(view, message_id), _tracks(view, found)
     )
@@ -220,7 +253,7 @@ async def _shown(request: Request, found: FoundMessage, typed: str) -> Response:
         found=found,
         record=record,
         properties=sorted(record.properties.items()),
-        body=body_view(record),
+        body=await asyncio.to_thread(body_view, record),
         typed=typed,
         message_id=message_id,
         url_here=message_url(found),
@@ -242,8 +275,8 @@ async def _tracks(view: ClusterView, found: FoundMessage) -> list[tuple[str, str
     record = found.record
     try:
         names = await topics.groups(view.admin, record.topic)
-    except MqlakeError:
-        return []
+    except MqlakeError as error:
+        return [("", f"not known: {error}")]
     states = await asyncio.gather(*(_track(view, name, found) for name in names[:_TRACKED]))
     rows = list(zip(names, states, strict=False))
     if len(names) > _TRACKED:
@@ -265,17 +298,18 @@ async def _track(view: ClusterView, group: str, found: FoundMessage) -> str:
     return "has no offset in its queue"
 
 
-def _place(form: PostedForm) -> tuple[str, str, int, int]:
-    return (
+def _place(form: PostedForm) -> _Place:
+    return _Place(
         form.required("topic", "Topic"),
         form.text("broker"),
         form.number("queue", "Queue", 0, 2**31),
         form.number("offset", "Offset", 0, 2**63),
+        form.text("id"),
     )
 
 
 async def _decode(request: Request, form: PostedForm) -> Response:
-    found = await _one(cluster_of(request), *_place(form))
+    found = await _one(cluster_of(request), _place(form))
     typed = await asyncio.to_thread(
         decoded,
         plain_body(found.record)[0],
@@ -289,7 +323,7 @@ async def _decode(request: Request, form: PostedForm) -> Response:
 
 async def _resend(request: Request, form: PostedForm) -> Response:
     view = cluster_of(request)
-    found = await _one(view, *_place(form))
+    found = await _one(view, _place(form))
     sent = await resend(view, found.broker, found.record)
     group = group_of_dead_letters(found.record.topic)
     notice = f"A copy was sent to group {group} as {sent.msg_id}. The dead letter stays."
@@ -298,7 +332,7 @@ async def _resend(request: Request, form: PostedForm) -> Response:
 
 async def _consume(request: Request, form: PostedForm) -> Response:
     view, group = cluster_of(request), form.required("group", "Group")
-    found = await _one(view, *_place(form))
+    found = await _one(view, _place(form))
     members = (await membership(view, group)).members
     if not members:
         raise PageError(f"Group {group} has no member that could consume it", status=409)

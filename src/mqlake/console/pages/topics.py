@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -150,7 +151,7 @@ async def _save(request: Request, form: PostedForm) -> Response:
     if fault := topic_fault(topic):
         raise PageError(fault)
     cluster = form.required("cluster", "Cluster")
-    wanted = Topic(
+    shown = Topic(
         topic_name=topic,
         read_queue_nums=form.number("read", "Read queues", 1, _MOST_QUEUES),
         write_queue_nums=form.number("write", "Write queues", 1, _MOST_QUEUES),
@@ -164,9 +165,17 @@ async def _save(request: Request, form: PostedForm) -> Response:
     if kind and kind not in _TYPES:
         raise PageError(f"A topic cannot be of the type {kind[:50]!r}")
     attributes = f"+{MESSAGE_TYPE}={kind}" if kind and is_new else ""
-    found = await topics.update(view.admin, wanted, cluster, None, attributes)
     view.kept.forget()
-    brokers = ", ".join(each.broker_name for each in found)
+    known = (await topic_data.tables(view)).by_broker
+    masters = await view.admin.brokers(cluster)
+    for master in masters:  # What the form does not show is left as it is.
+        old = known.get(master.name, {}).get(topic, shown)
+        wanted = msgspec.structs.replace(
+            shown, topic_filter_type=old.topic_filter_type, topic_sys_flag=old.topic_sys_flag
+        )
+        await topics.update(view.admin, wanted, None, master.address, attributes)
+    view.kept.forget()
+    brokers = ", ".join(each.name for each in masters)
     what = "created" if is_new else "changed"
     return done(request, url("/topics/topic", topic=topic), f"{topic} was {what} on {brokers}.")
 
