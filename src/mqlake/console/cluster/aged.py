@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 T = TypeVar("T")
 
 _MOST: Final = 2000
 _OLD: Final = 60.0
+_AGE: Final = 20.0
 
 
 class AgedValues:
@@ -68,3 +69,51 @@ class AgedValues:
     def forget(self) -> None:
         """Forget all values: something was changed."""
         self._values.clear()
+
+
+class BackgroundValue(Generic[T]):
+    """A value that takes long to fetch: pages show the last one, and how old it is.
+
+    It is fetched while pages ask for it, and takes at most a tenth of the time.
+
+    Args:
+        now: returns seconds.
+        fetch: returns the value.
+    """
+
+    def __init__(self, now: Callable[[], float], fetch: Callable[[], Awaitable[T]]) -> None:
+        self._now, self._fetch = now, fetch
+        self._value: T | None = None
+        self._at = self._begun = self._took = 0.0
+        self._task: asyncio.Task[None] | None = None
+
+    async def latest(self, patience: float) -> tuple[T | None, float]:
+        """Return the last value, and its age in seconds; None if the first one is not there yet.
+
+        Args:
+            patience: seconds to wait for the first value.
+
+        Raises:
+            MqlakeError: the value cannot be fetched.
+        """
+        is_old = self._now() - self._begun > max(_AGE, 10 * self._took)
+        if self._task is None and (self._value is None or is_old):
+            self._begun = self._now()
+            self._task = asyncio.create_task(self._update())
+        task = self._task
+        if self._value is None and task is not None:
+            await asyncio.wait({task}, timeout=patience)
+        if task is not None and task.done():
+            self._task = None
+            task.result()
+        return self._value, self._now() - self._at
+
+    def close(self) -> None:
+        """Stop fetching."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _update(self) -> None:
+        begun = self._now()
+        self._value = await self._fetch()
+        self._at, self._took = begun, self._now() - begun

@@ -20,8 +20,7 @@ from mqlake.protocol.headers.admin import BrokerConsumeStatsHeader
 from mqlake.storage.clock import SystemClock
 
 _AGE: Final = 5.0
-_LAG_AGE: Final = 20.0
-_PATIENCE: Final = 8.0
+_PATIENCE: Final = 60.0
 _TOPICS: Final = 20
 """Topics of a group whose rates a page asks for."""
 
@@ -33,52 +32,71 @@ class GroupRow(NamedTuple):
         lag: messages that it has not consumed; None if it has no offsets, or they are unknown.
         topics: how many topics it has offsets of.
         rate: messages a second that it receives.
+        retries: messages in its retry topic that it has not consumed.
     """
 
     name: str
-    lag: int | None
-    topics: int
-    rate: float
-    retries: int
+    lag: int | None = None
+    topics: int = 0
+    rate: float = 0.0
+    retries: int = 0
 
 
-class AllGroups(NamedTuple):
-    """All groups.
+class AllLags(NamedTuple):
+    """The lags of all groups.
 
     Attributes:
         rows: by name.
         missing: what could not be asked, and why.
     """
 
-    rows: list[GroupRow]
+    rows: dict[str, GroupRow]
     missing: list[str]
 
 
-async def all_groups(view: ClusterView) -> AllGroups:
-    """Return all groups, with two requests to each master."""
+class GroupNames(NamedTuple):
+    """All groups, by name, and why others may be missing."""
 
-    async def fetch() -> AllGroups:
-        masters = await view.masters()
+    names: list[str]
+    missing: list[str]
+
+
+async def group_names(view: ClusterView) -> GroupNames:
+    """Return the names of all groups, with one request to each master."""
+
+    async def fetch() -> GroupNames:
         names: set[str] = {
             topic.removeprefix(RETRY_PREFIX)
             for topic in await topics.names(view.admin)
             if topic.startswith(RETRY_PREFIX)
         }
-        tables = await _tables(view)
-        stats = await asyncio.gather(*(_lags(view, each) for each in masters.values()))
         missing: list[str] = []
-        for broker, lags in zip(masters, stats, strict=True):
-            table = tables[broker]
+        for broker, table in (await _tables(view)).items():
             if isinstance(table, str):
                 missing.append(f"Groups of {broker} are not shown: {table}")
             else:
                 names |= set(table)
-            if isinstance(lags, str):
-                missing.append(f"Lags on {broker} are not shown: {lags}")
-        known = [each for each in stats if not isinstance(each, str)]
-        return AllGroups([_row(name, known) for name in sorted(names)], missing)
+        return GroupNames(sorted(names), missing)
 
-    return await view.kept.get("groups", _LAG_AGE, fetch)
+    return await view.kept.get("groups", _AGE, fetch)
+
+
+async def all_lags(view: ClusterView) -> AllLags:
+    """Return the lags of all groups, with one request to each master, which may take long."""
+    masters = await view.masters()
+    stats = await asyncio.gather(*(_lags(view, each) for each in masters.values()))
+    missing = [
+        f"Lags on {broker} are not shown: {each}"
+        for broker, each in zip(masters, stats, strict=True)
+        if isinstance(each, str)
+    ]
+    known = [each for each in stats if not isinstance(each, str)]
+    return await asyncio.to_thread(_all_rows, known, missing)
+
+
+def _all_rows(known: list[BrokerConsumeStats], missing: list[str]) -> AllLags:
+    names = {name for each in known for name in each.groups}
+    return AllLags({name: _row(name, known) for name in names}, missing)
 
 
 async def _tables(view: ClusterView) -> Mapping[str, Mapping[str, SubscriptionGroup] | str]:

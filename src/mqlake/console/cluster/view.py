@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
 
 from mqlake.admin.admin import Admin
 from mqlake.client.access import ClientAccess
 from mqlake.client.cluster import MASTER
-from mqlake.console.cluster.aged import AgedValues
+from mqlake.console.cluster.aged import AgedValues, BackgroundValue
 from mqlake.protocol.bodies.route import BrokerData
 from mqlake.protocol.signature import Credentials
+
+T = TypeVar("T")
 
 SECONDS: Final = 3.0
 """How old what a page shows may be."""
@@ -69,10 +71,22 @@ class ClusterView:
         )
         self.kept = AgedValues(now)
         self.rates = ClusterRates()
+        self._now = now
+        self._slow: dict[str, BackgroundValue[Any]] = {}
 
     async def close(self) -> None:
         """Close all connections."""
+        for each in self._slow.values():
+            each.close()
         await self.admin.close()
+
+    def background(self, name: str, fetch: Callable[[], Awaitable[T]]) -> BackgroundValue[T]:
+        """Return a value that is fetched in the background.
+
+        Args:
+            fetch: used when the value is asked for the first time.
+        """
+        return self._slow.setdefault(name, BackgroundValue(self._now, fetch))
 
     async def brokers(self) -> list[BrokerData]:
         """Return all brokers that are registered, by cluster and name."""

@@ -25,6 +25,8 @@ from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.naming import dlq_topic, group_fault, retry_topic
 
 _LATEST: Final = 2**53
+_PATIENCE: Final = 1.0
+"""Seconds that the list waits for lags; without them it shows names."""
 
 
 def routes() -> list[BaseRoute]:
@@ -49,8 +51,14 @@ def _command(request: Request, name: str, *words: object) -> str:
 async def _list(request: Request) -> Response:
     view, query = cluster_of(request), request.query_params
     text, order = query.get("q", "").strip(), query.get("order", "lag")
-    found = await group_data.all_groups(view)
-    rows = [row for row in found.rows if text.lower() in row.name.lower()]
+    found = await group_data.group_names(view)
+    lags, age = await view.background("lags", lambda: group_data.all_lags(view)).latest(_PATIENCE)
+    known = lags.rows if lags else {}
+    rows = [
+        known.get(name) or group_data.GroupRow(name)
+        for name in found.names
+        if text.lower() in name.lower()
+    ]
     if order == "lag":
         rows.sort(key=lambda row: -(row.lag or 0))
     return page(
@@ -58,7 +66,8 @@ async def _list(request: Request) -> Response:
         "groups/list.html",
         title="Consumer groups",
         listing=listing(request, rows),
-        missing=found.missing,
+        missing=[*found.missing, *(lags.missing if lags else ())],
+        age=None if lags is None else int(age),
         q=text,
         order=order,
         line=_command(request, "consumerProgress"),
