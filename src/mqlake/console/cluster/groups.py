@@ -54,17 +54,17 @@ class AllLags(NamedTuple):
     missing: list[str]
 
 
-class GroupNames(NamedTuple):
+class ListedGroups(NamedTuple):
     """All groups, by name, and why others may be missing."""
 
     names: list[str]
     missing: list[str]
 
 
-async def group_names(view: ClusterView) -> GroupNames:
+async def group_names(view: ClusterView) -> ListedGroups:
     """Return the names of all groups, with one request to each master."""
 
-    async def fetch() -> GroupNames:
+    async def fetch() -> ListedGroups:
         names: set[str] = {
             topic.removeprefix(RETRY_PREFIX)
             for topic in await topics.names(view.admin)
@@ -76,7 +76,7 @@ async def group_names(view: ClusterView) -> GroupNames:
                 missing.append(f"Groups of {broker} are not shown: {table}")
             else:
                 names |= set(table)
-        return GroupNames(sorted(names), missing)
+        return ListedGroups(sorted(names), missing)
 
     return await view.kept.get("groups", _AGE, fetch)
 

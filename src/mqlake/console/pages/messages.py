@@ -202,7 +202,7 @@ async def _tail(request: Request) -> Response:
     )
 
 
-class _Place(NamedTuple):
+class _MessagePlace(NamedTuple):
     """Where a message is, and which one it was there; empty for any."""
 
     topic: str
@@ -212,7 +212,7 @@ class _Place(NamedTuple):
     identity: str
 
 
-async def _one(view: ClusterView, place: _Place) -> FoundMessage:
+async def _one(view: ClusterView, place: _MessagePlace) -> FoundMessage:
     if place.broker not in await view.masters():
         raise PageError(
             f"Broker {place.broker[:100]!r} is not registered, or has no master",
@@ -235,7 +235,7 @@ async def _message(request: Request) -> Response:
     query = _Query(request)
     view = cluster_of(request)
     wanted = request.query_params.get("id", "")
-    place = _Place(query.topic, query.broker, query.queue, query.offset, wanted)
+    place = _MessagePlace(query.topic, query.broker, query.queue, query.offset, wanted)
     found = await _one(view, place)
     return await _shown(request, found, "")
 
@@ -298,8 +298,8 @@ async def _track(view: ClusterView, group: str, found: FoundMessage) -> str:
     return "has no offset in its queue"
 
 
-def _place(form: PostedForm) -> _Place:
-    return _Place(
+def _place(form: PostedForm) -> _MessagePlace:
+    return _MessagePlace(
         form.required("topic", "Topic"),
         form.text("broker"),
         form.number("queue", "Queue", 0, 2**31),
