@@ -50,7 +50,7 @@ def main() -> None:
             found = spark.table(f"default.mqlake.{table.name}")
         # The filter is one that readers use to leave out files and row groups.
         wanted = found.filter("topic = 'A' or queueOffset >= 30").selectExpr(*COLUMNS)
-        for row in sorted(map(tuple, wanted.collect()), key=lambda row: row[:2]):
+        for row in wanted.orderBy("topic", "queueOffset").collect():
             print(json.dumps(row))
 
 
