@@ -1,7 +1,8 @@
 """Stdout: JSON for programs, text for people. Commands write all their results with these
 functions.
 
-JSON is one object on one line, in UTF-8 whatever the locale. rich draws text, and is imported only
+JSON is one object on one line, in UTF-8 whatever the locale. Control characters that JSON does not
+escape are escaped, because a terminal may obey them. rich draws text, and is imported only
 for text. On a terminal, text has colours and fits the width; otherwise it is plain, and lines are
 not wrapped.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -21,13 +23,19 @@ if TYPE_CHECKING:
 
 PIPE_CLOSED = 128 + 13
 UNFOLDED_WIDTH = 1 << 16
+_CONTROL = re.compile(rb"\x7f|\xc2[\x80-\x9f]")
+"""DEL and the C1 controls, in UTF-8."""
 
 
 def write_json(value: object) -> None:
     """Write a value as one line of JSON."""
     import msgspec
 
-    write(msgspec.json.encode(value) + b"\n")
+    write(_CONTROL.sub(_escaped, msgspec.json.encode(value)) + b"\n")
+
+
+def _escaped(found: re.Match[bytes]) -> bytes:
+    return b"\\u%04x" % ord(found[0].decode())
 
 
 def timed(report: object, seconds: float) -> dict[str, object]:

@@ -74,9 +74,8 @@ class ProxyProgram:
         async with AsyncExitStack() as undo:
             if options.metrics is not None:
                 await publish(ServedPages(*options.metrics), self, undo)
-            brokers = ClusterBrokers(
-                options.name_servers, options.access, _checked(options, settings)
-            )
+            checked, share = _checked(options, settings), settings.max_address_share
+            brokers = ClusterBrokers(options.name_servers, options.access, checked, share)
             await undo.enter_async_context(brokers)
             served = GrpcService(brokers, settings, SystemClock(), options.slow)
             service = ListeningService(served, options.tls, options.balancers)

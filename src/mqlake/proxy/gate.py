@@ -22,6 +22,8 @@ AUTHORIZATION: Final = "authorization"
 
 _LONGEST_ID: Final = 1024
 _LONGEST_LANGUAGE: Final = 16
+_LONGEST_NAME: Final = 255
+"""Characters of the name of a user."""
 
 
 class Gate:
@@ -46,17 +48,19 @@ class Gate:
         language = metadata.get(LANGUAGE, "OTHER")[:_LONGEST_LANGUAGE].upper()
         # Without a signature, the requests are not signed either: brokers know which need one.
         text = metadata.get(AUTHORIZATION) if self._brokers.is_authenticating else None
-        credentials = None if text is None else await self._verified(text, metadata.get(DATE))
+        credentials = None
+        if text is not None:
+            credentials = await self._verified(text, metadata.get(DATE), call.peer)
         return Caller(client_id, call.peer, credentials, language)
 
-    async def _verified(self, text: str, date: str | None) -> Credentials:
+    async def _verified(self, text: str, date: str | None, address: str) -> Credentials:
         """Return the credentials of the user who has signed a call."""
         if not date:
             raise _refused("datetime is null.")
         name, claimed = _parsed(text)
-        found = await self._brokers.credentials(name)
-        if found is None or not _is_right(found, date, claimed):
-            found = await self._brokers.credentials(name, is_doubted=True)
+        found = await self._brokers.credentials(name, address)
+        if found is not None and not _is_right(found, date, claimed):
+            found = await self._brokers.credentials(name, address, is_doubted=True)
         if found is None:
             raise _refused(f"User:{name[:255]} is not found.")
         if not _is_right(found, date, claimed):
@@ -79,7 +83,7 @@ def _parsed(text: str) -> tuple[str, str]:
     values = {name: value for name, _, value in pairs}
     name = values.get("Credential", "").partition("/")[0]
     claimed = values.get("Signature", "")
-    if not name or not claimed:
+    if not name or not claimed or len(name) > _LONGEST_NAME or not name.isprintable():
         raise _refused("the authorization header is malformed.")
     return name, claimed
 

@@ -26,6 +26,7 @@ from mqlake.namesrv.name_server import NameServer
 from mqlake.namesrv.settings import NamesrvSettings
 from mqlake.programs.proxy import ProxyOptions, ProxyProgram
 from mqlake.proxy.brokers.cluster import CallerChecks, ClusterBrokers
+from mqlake.proxy.brokers.recent_values import AWAITED
 from mqlake.proxy.service import GrpcService
 from mqlake.proxy.settings import ProxySettings
 from mqlake.storage.clock import SystemClock
@@ -37,8 +38,7 @@ from tests.proxy.sending.messages import message, send
 from tests.proxy.serving import Calls, named
 from tests.proxy.test_gate import AS_ROOT, routed, sent, signed, user
 
-KEPT = 21
-"""Seconds after which the proxy has asked for a user again."""
+OLD = AWAITED + 1
 
 
 @asynccontextmanager
@@ -162,7 +162,7 @@ def test_changes_of_a_user_count_after_a_while_and_a_new_password_after_a_second
         accounts = calls.broker.state.access.accounts
         assert accounts is not None
         accounts.adopt(accounts.state.without_user("sends"))
-        await asyncio.sleep(KEPT)
+        await asyncio.sleep(OLD)
         assert await sent(calls, **sends) == Code.UNAUTHORIZED
         await asyncio.sleep(2)
         assert await sent(calls, **user(calls, "sends", "Topic:T Pub")) == Code.OK
@@ -181,9 +181,32 @@ def test_known_users_are_served_while_no_broker_tells_about_them(tmp_path: Path)
     async def test(calls: Calls) -> None:
         assert await routed(calls, **AS_ROOT) == Code.OK
         await calls.broker.broker.stop()
-        await asyncio.sleep(KEPT)
-        assert await routed(calls, **AS_ROOT) == Code.OK
+        await asyncio.sleep(OLD)
+        # The name server has forgotten the broker, but the proxy not the user.
+        assert await routed(calls, **AS_ROOT) == Code.TOPIC_NOT_FOUND
         assert await routed(calls, **signed("other", "password")) == Code.INTERNAL_SERVER_ERROR
+
+    run(tmp_path, test)
+
+
+def test_forged_names_of_one_address_leave_places_for_others(tmp_path: Path) -> None:
+    async def test(calls: Calls) -> None:
+        forged = [
+            asyncio.create_task(sent(calls, peer="10.0.0.9:1", **signed(f"forged-{number}", "x")))
+            for number in range(3000)
+        ]
+        await asyncio.sleep(0)
+        assert await sent(calls, peer="10.0.0.8:1", **AS_ROOT) == Code.OK
+        assert set(await asyncio.gather(*forged)) == {Code.UNAUTHORIZED, Code.TOO_MANY_REQUESTS}
+
+    run(tmp_path, test)
+
+
+def test_all_first_calls_are_served(tmp_path: Path) -> None:
+    async def test(calls: Calls) -> None:
+        users = [user(calls, f"user-{number}", "Topic:T Pub") for number in range(20)]
+        found = await asyncio.gather(*(sent(calls, **each) for each in users))
+        assert set(found) == {Code.OK}
 
     run(tmp_path, test)
 

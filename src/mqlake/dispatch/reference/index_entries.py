@@ -10,6 +10,8 @@ from mqlake.formats.index_file import ENTRY, SLOT, IndexEntry, entry_at, slot_at
 if TYPE_CHECKING:
     from mqlake.dispatch.batch import Bytes, Ints, Longs
 
+_LONG = 1 << 63
+
 
 def insert_entries(
     buffer: Bytes,
@@ -49,7 +51,8 @@ def lookup_entries(
         number, bound = _head(data, slots, key_hash), limit
         while 0 < number < bound and left > 0:
             entry = index_file.decode_entry(data, slots, number)
-            time = file_begin + entry.seconds * 1000
+            # A damaged file may begin so late that this exceeds Java's long.
+            time = (file_begin + entry.seconds * 1000 + _LONG) % (2 * _LONG) - _LONG
             # RocketMQ: selectPhyOffset ends at a negative age, and at the first entry too old.
             if entry.seconds < 0:
                 break

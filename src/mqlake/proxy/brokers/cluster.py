@@ -65,6 +65,7 @@ class ClusterBrokers:
         name_servers: "host:port", several separated by `;`.
         access: how brokers and name servers are reached; their requests are signed as the proxy's.
         checked: whether, and how, callers are checked by the users of the cluster.
+        share: percent of a limit for all that one address may use (`maxAddressShare`).
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class ClusterBrokers:
         name_servers: str,
         access: ClientAccess | None = None,
         checked: CallerChecks = CallerChecks.NOTHING,
+        share: int = 50,
     ) -> None:
         access = access or ClientAccess()
         self._names = Cluster(name_servers, tls=access.tls, credentials=access.credentials)
@@ -80,7 +82,9 @@ class ClusterBrokers:
         self._users: ClusterUsers | None = None
         if checked is not CallerChecks.NOTHING:
             is_authorizing = checked is CallerChecks.PERMISSIONS
-            self._users = ClusterUsers(self._names, self._routes, is_authorizing=is_authorizing)
+            self._users = ClusterUsers(
+                self._names, self._routes, share, is_authorizing=is_authorizing
+            )
         handlers = {int(RequestCode.CHECK_TRANSACTION_STATE): self._checked}
         self._pool = [
             RemotingClient(
@@ -108,6 +112,9 @@ class ClusterBrokers:
         for task in self._polls:
             task.cancel()
         await asyncio.gather(*self._polls, return_exceptions=True)
+        if self._users is not None:
+            await self._users.close()
+        await self._metadata.close()
         await self._routes.close()
         await asyncio.gather(*(client.close() for client in self._pool))
         await self._names.close()
@@ -126,10 +133,13 @@ class ClusterBrokers:
         """Pass requests of brokers to clients from now on to a function."""
         self._pushed = serve
 
-    async def credentials(self, name: str, *, is_doubted: bool = False) -> Credentials | None:
+    async def credentials(
+        self, name: str, address: str, *, is_doubted: bool = False
+    ) -> Credentials | None:
         """Return the credentials of a user; None if there is no such user."""
-        users = self._users
-        return None if users is None else await users.credentials(name, is_doubted=is_doubted)
+        if self._users is None:
+            return None
+        return await self._users.credentials(name, address, is_doubted=is_doubted)
 
     def check(self, command: Command, caller: Caller) -> None:
         """Refuse a request that its sender may not make, without sending it."""

@@ -31,11 +31,16 @@ class ClusterMetadata:
 
     async def message_type(self, topic: str) -> str:
         """Return the attribute `message.type` of a topic; "" if it has none."""
-        return await self._types.get(topic)
+        return await self._types.get(topic) or ""
 
     async def group(self, name: str) -> SubscriptionGroup | None:
         """Return the settings of a consumer group; None if no broker knows it."""
         return await self._groups.get(name)
+
+    async def close(self) -> None:
+        """End what is running."""
+        await self._types.close()
+        await self._groups.close()
 
     async def _message_type(self, topic: str) -> str:
         route = await self._routes.of(topic)

@@ -112,9 +112,7 @@ class ClusterRoutes:
 
     def suspect(self) -> None:
         """Look for the addresses of brokers again: one does not answer where it was."""
-        if self._asking is None and self._now() - self._asked >= _AGAIN:
-            self._asking = asyncio.get_running_loop().create_task(self._ask_for_brokers())
-            self._asking.add_done_callback(self._asked_for_brokers)
+        self._start_asking()
 
     async def refresh(self) -> None:
         """Request the routes in use again, and forget those that are not used."""
@@ -180,15 +178,25 @@ class ClusterRoutes:
         self._known[topic] = route
 
     async def _ask_for_brokers(self) -> None:
-        """Request the addresses of all brokers, but not too often."""
-        if self._now() - self._asked < _AGAIN:
-            return
-        self._asked = self._now()
+        """Request the addresses of all brokers, but not too often; all who ask wait for one
+        answer.
+        """
+        self._start_asking()
+        if self._asking is not None:
+            await asyncio.shield(self._asking)
+
+    def _start_asking(self) -> None:
+        if self._asking is None and self._now() - self._asked >= _AGAIN:
+            self._asking = asyncio.get_running_loop().create_task(self._request_brokers())
+            self._asking.add_done_callback(self._asked_for_brokers)
+
+    async def _request_brokers(self) -> None:
         try:
             table = (await self._names.cluster_info()).broker_addr_table
         except MqlakeError as error:
             _log.debug("no name server returns the brokers: %s", error)
             return
+        self._asked = self._now()
         self._addresses = {name: data.broker_addrs for name, data in table.items()}
 
     def _asked_for_brokers(self, task: asyncio.Task[None]) -> None:

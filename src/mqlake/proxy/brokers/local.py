@@ -67,6 +67,7 @@ class LocalBrokers:
     async def credentials(
         self,
         name: str,
+        address: str,  # noqa: ARG002 (it takes no time)
         *,
         is_doubted: bool = False,  # noqa: ARG002 (they are always those of now)
     ) -> Credentials | None:

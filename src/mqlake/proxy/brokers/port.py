@@ -72,10 +72,13 @@ class BrokerPort(Protocol):
         """Pass requests of brokers to clients from now on to a function."""
         ...
 
-    async def credentials(self, name: str, *, is_doubted: bool = False) -> Credentials | None:
+    async def credentials(
+        self, name: str, address: str, *, is_doubted: bool = False
+    ) -> Credentials | None:
         """Return the credentials of a user; None if there is no such user.
 
         Args:
+            address: the "ip:port" of who claims to be this user.
             is_doubted: whether a call does not fit the ones that were returned before, so that the
                 user may have changed since.
         """
