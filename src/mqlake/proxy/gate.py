@@ -49,6 +49,8 @@ class Gate:
         # Without a signature, the requests are not signed either: brokers know which need one.
         text = metadata.get(AUTHORIZATION) if self._brokers.is_authenticating else None
         credentials = None
+        if text is None and self._brokers.refuses_unsigned:
+            raise _refused("username cannot be null.")
         if text is not None:
             credentials = await self._verified(text, metadata.get(DATE), call.peer)
         return Caller(client_id, call.peer, credentials, language)

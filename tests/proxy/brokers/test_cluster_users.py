@@ -19,6 +19,7 @@ from mqlake.grpc.messages import (
     EndTransactionRequest,
     HeartbeatRequest,
     MessageType,
+    QueryAssignmentRequest,
     TransactionResolution,
     TransactionSource,
 )
@@ -137,6 +138,23 @@ def test_a_transaction_is_ended_by_its_sender(tmp_path: Path) -> None:
         assert (await calls.ask("EndTransaction", request, "p1", **none)).status.code == 40100
         ended = await calls.ask("EndTransaction", request, "p1", **sends)
         assert ended.status.code == Code.OK, ended.status.message
+
+    run(tmp_path, test)
+
+
+def test_who_has_no_rights_creates_no_group(tmp_path: Path) -> None:
+    async def test(calls: Calls) -> None:
+        none, nobody = user(calls, "none"), dict[str, Any]()
+        for who in (nobody, none):
+            request = QueryAssignmentRequest(topic=named("T"), group=named("evil"))
+            found = await calls.ask("QueryAssignment", request, **who)
+            assert found.status.code == Code.UNAUTHORIZED
+            answer = await OpenStream(calls, "c1", **who).answer_to(consumer("evil", "T"))
+            assert answer.status.code == Code.UNAUTHORIZED
+        assert calls.broker.state.groups.get("evil") is None
+        reads = user(calls, "reads", "Topic:T Sub", "Group:good Sub")
+        request = QueryAssignmentRequest(topic=named("T"), group=named("good"))
+        assert (await calls.ask("QueryAssignment", request, **reads)).status.code == Code.OK
 
     run(tmp_path, test)
 

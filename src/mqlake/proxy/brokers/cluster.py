@@ -125,6 +125,11 @@ class ClusterBrokers:
         return self._users is not None
 
     @property
+    def refuses_unsigned(self) -> bool:
+        """Return whether every call must be signed: it must if any is checked."""
+        return self.is_authenticating
+
+    @property
     def producer_groups(self) -> frozenset[str]:
         """Return the producer groups that the proxy is in."""
         return self._producers.groups
@@ -172,8 +177,10 @@ class ClusterBrokers:
         """Return the attribute `message.type` of a topic; "" if it has none."""
         return await self._metadata.message_type(topic)
 
-    async def group(self, name: str) -> SubscriptionGroup | None:
+    async def group(self, name: str, caller: Caller) -> SubscriptionGroup | None:
         """Return the settings of a consumer group; None if it does not exist."""
+        fields = {"consumerGroup": name}
+        self.check(request(RequestCode.GET_CONSUMER_LIST_BY_GROUP, fields), caller)
         return await self._metadata.group(name)
 
     async def request(

@@ -22,6 +22,7 @@ from mqlake.protocol.bodies.auth import AclInfo, UserInfo
 from mqlake.protocol.body import decode_answer
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command
+from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.header import Header
 from mqlake.protocol.headers.auth import AclHeader, UserHeader
 from mqlake.protocol.signature import Credentials
@@ -61,7 +62,7 @@ class ClusterUsers:
         self._is_authorizing = is_authorizing
         self._accounts = RecentValues(self._account)
         self._places, self._waiting = asyncio.Semaphore(_AT_ONCE), 0
-        self._shares = Shares(lambda: share)
+        self._shares, self._answering = Shares(lambda: share), ""
         scope = Scope(PROXY, ALL_CLUSTERS, _topic_at)
         self._authorization = Authorization(self._decisions, (), scope)
 
@@ -139,12 +140,18 @@ class ClusterUsers:
     async def _ask(self, code: RequestCode, header: Header, kind: type[T]) -> T | None:
         """Return what the first master that answers has; None if it has nothing."""
         failure = MqlakeError("no name server knows a broker with a master")
-        for address in await self._routes.masters():
+        masters = await self._routes.masters()
+        # The one that has answered comes first: one that hangs delays all calls.
+        for address in sorted(masters, key=lambda each: each != self._answering):
             try:
                 answer = await self._cluster.ask(address, code, header)
+            except RemotingError as error:
+                failure = error
             except MqlakeError as error:
                 failure = error
+                self._routes.suspect()
             else:
+                self._answering = address
                 return decode_answer(kind, answer.body) if answer.body else None
         raise failure
 

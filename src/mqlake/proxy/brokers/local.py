@@ -60,6 +60,11 @@ class LocalBrokers:
         """Whether the broker checks who signs a request."""
         return bool(self._broker.state.access.checks)
 
+    @property
+    def refuses_unsigned(self) -> bool:
+        """Return False: the broker has lists of requests that need no signature."""
+        return False
+
     def serve_pushed(self, serve: Pushed) -> None:
         """Pass requests of the broker to clients from now on to a function."""
         self._pushed = serve
@@ -99,7 +104,11 @@ class LocalBrokers:
         found = self._broker.state.topics.get(topic)
         return "" if found is None else found.attributes.get(MESSAGE_TYPE, "")
 
-    async def group(self, name: str) -> SubscriptionGroup | None:
+    async def group(
+        self,
+        name: str,
+        caller: Caller,  # noqa: ARG002 (nothing is created)
+    ) -> SubscriptionGroup | None:
         """Return the settings of a consumer group; None if it does not exist."""
         return self._broker.state.groups.get(name)
 

@@ -68,6 +68,11 @@ class BrokerPort(Protocol):
         """Whether brokers check who signs a request."""
         ...
 
+    @property
+    def refuses_unsigned(self) -> bool:
+        """Whether every call must be signed; otherwise brokers know which requests need it."""
+        ...
+
     def serve_pushed(self, serve: Pushed) -> None:
         """Pass requests of brokers to clients from now on to a function."""
         ...
@@ -104,8 +109,11 @@ class BrokerPort(Protocol):
         """Return the attribute `message.type` of a topic; "" if it has none."""
         ...
 
-    async def group(self, name: str) -> SubscriptionGroup | None:
-        """Return the settings of a consumer group; None if it does not exist."""
+    async def group(self, name: str, caller: Caller) -> SubscriptionGroup | None:
+        """Return the settings of a consumer group; None if it does not exist.
+
+        A broker may create it, so the caller must be allowed to be a member of it.
+        """
         ...
 
     async def request(

@@ -31,7 +31,7 @@ _log: Final = logging.getLogger("mqlake.proxy")
 V = TypeVar("V")
 
 
-class _Answered(NamedTuple, Generic[V]):
+class _RecentAnswer(NamedTuple, Generic[V]):
     at: float
     value: V
 
@@ -46,7 +46,7 @@ class RecentValues(Generic[V]):
 
     def __init__(self, request: Callable[[str], Awaitable[V | None]]) -> None:
         self._request, self._now = request, asyncio.get_running_loop().time
-        self._known: dict[str, _Answered[V]] = {}
+        self._known: dict[str, _RecentAnswer[V]] = {}
         self._missing: dict[str, float] = {}
         self._running: dict[str, asyncio.Task[V | None]] = {}
 
@@ -104,7 +104,7 @@ class RecentValues(Generic[V]):
         else:
             while len(self._known) >= _MOST:
                 del self._known[next(iter(self._known))]
-            self._known[name] = _Answered(self._now(), found)
+            self._known[name] = _RecentAnswer(self._now(), found)
         return found
 
     def _ended(self, name: str, task: asyncio.Task[V | None]) -> None:

@@ -76,7 +76,7 @@ class ClientRegistration:
             return merged, heartbeat
         heartbeat = consumer_heartbeat(caller.client_id, settings, most, self._state.now())
         name = heartbeat.consumer_data_set[0].group_name
-        return for_consumer(settings, own, await self._brokers.group(name)), heartbeat
+        return for_consumer(settings, own, await self._brokers.group(name, caller)), heartbeat
 
     def _check_publishing(self, caller: Caller, heartbeat: Heartbeat) -> None:
         """Refuse a producer of topics to which it may not send: it would be asked about the

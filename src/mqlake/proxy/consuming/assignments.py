@@ -39,7 +39,7 @@ class AssignedQueues:
     ) -> QueryAssignmentResponse:
         """Return all queues of each broker as one; to groups in order, each queue."""
         name = topic_of(request.topic)
-        group = await self._state.brokers.group(group_of(request.group))
+        group = await self._state.brokers.group(group_of(request.group), caller)
         is_ordered = group is not None and group.consume_message_orderly
         if group is not None and group.attributes.get(_BIND_TOPIC):
             is_ordered = False  # Lite topics are in order by themselves.

@@ -82,7 +82,7 @@ class Receiving:
             # Upstream's code: clients send their settings again by themselves.
             raise StatusError(Code.INTERNAL_SERVER_ERROR, error.message) from None
         self._state.clients.check_user(caller, client)
-        group = await self._state.brokers.group(group_of(request.group))
+        group = await self._state.brokers.group(group_of(request.group), caller)
         wish = self._wish(call, caller, client, request, group or SubscriptionGroup())
         is_renewed = request.auto_renew
         most = wish.most if is_renewed else 0

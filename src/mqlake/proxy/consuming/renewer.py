@@ -209,6 +209,6 @@ class Renewer:
             self._table.again(message, self._state.now())
 
     async def _last_delay(self, message: RenewedMessage) -> int:
-        group = await self._state.brokers.group(message.delivery.group)
+        group = await self._state.brokers.group(message.delivery.group, message.delivery.caller)
         policy = GroupRetryPolicy() if group is None else group.group_retry_policy
         return retry_delay(policy, message.reconsume_times)
