@@ -18,6 +18,7 @@ from tests.broker.admin.asking import done, refused
 from tests.broker.live import (
     clients,
     delivery,
+    lite,
     names,
     pops,
     pulls,
@@ -34,6 +35,7 @@ from tests.broker.running import running
 MODULES = (
     clients,
     delivery,
+    lite,
     names,
     pops,
     pulls,

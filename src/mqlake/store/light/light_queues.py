@@ -325,14 +325,31 @@ class LightQueues:
         """
         directory = self._directory
         if position < 0 or not directory.exists(COMPLETE):
+            self._seed = self._found_seed()
             self.remove_all()
             return self.min_physical_offset
         position = min(position, end)
         for topic in directory.names(DIRECTORY):
             if directory.is_directory(f"{DIRECTORY}/{topic}") and not self._adopt(topic, position):
+                self._seed = self._found_seed()
                 self.remove_all()
                 return self.min_physical_offset
         return max(position, self.min_physical_offset)
+
+    def _found_seed(self) -> int | None:
+        """Return the seed of a file that can be read; None without one."""
+        directory = self._directory
+        for topic in directory.names(DIRECTORY):
+            path = f"{DIRECTORY}/{topic}"
+            for name in directory.names(path) if directory.is_directory(path) else ():
+                file = directory.open(f"{path}/{name}")
+                try:
+                    return light_queue_file.decode_header(file.view()).seed
+                except FormatError:
+                    continue
+                finally:
+                    file.close()
+        return None
 
     def _adopt(self, topic: str, position: int) -> bool:
         """Take over a topic's files; return whether all of them can be read."""
@@ -376,7 +393,7 @@ class LightQueues:
             return
         directory.remove(COMPLETE)
         directory.sync_directory(DIRECTORY)
-        self._bases, self._seed = {}, None
+        self._bases = {}
         self._open.clear()
         self._dirty.clear()
         for topic in directory.names(DIRECTORY):
