@@ -12,6 +12,8 @@ from mqlake.console.cluster.members import ConnectedMembers, ReportedMember
 from mqlake.formats.topic_names import RETRY_PREFIX
 from mqlake.protocol.bodies.message_queue import MessageQueue
 
+_CLEARLY: Final = 1.1
+"""Rates that differ by less are taken for equal."""
 _MUCH: Final = 0.8
 """The share of the whole lag from which one queue is named."""
 _IDLE: Final = 60_000
@@ -167,7 +169,7 @@ def _one_queue(state: GroupState) -> Iterator[Warned]:
 
 
 def _slow(state: GroupState) -> Iterator[Warned]:
-    if state.in_rate > state.out_rate > 0:
+    if state.in_rate > _CLEARLY * state.out_rate > 0:
         yield Warned(
             WARN,
             f"Producers send {state.in_rate:,.1f} messages a second, and the group receives"

@@ -1,0 +1,88 @@
+"""The changes that pages offer, in a real browser, on mqlake's broker and on RocketMQ's."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+
+import pytest
+
+from tests.peer.console.browser import Browser
+from tests.peer.console.content import IDLE, ORDERS
+from tests.peer.console.sites import ConsoleSite
+
+pytestmark = [pytest.mark.peer, pytest.mark.timeout(900)]
+
+
+def submit(page: Browser, action: str, text: str, **fields: str) -> None:
+    """Fill in the form with an action, send it, and wait for what the next page says."""
+    from selenium.common.exceptions import NoAlertPresentException
+
+    page.open_details()
+    form = f"form[action='{action}']"
+    for name, value in fields.items():
+        field = page.one(f"{form} [name={name}]")
+        if field.tag_name == "select":
+            page.driver.execute_script("arguments[0].value = arguments[1]", field, value)
+        else:
+            field.clear()
+            field.send_keys(value)
+    button = page.one(f"{form} button")
+    page.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
+    button.click()
+    with suppress(NoAlertPresentException):
+        page.driver.switch_to.alert.accept()
+    page.wait(lambda: text in page.one("#notices").text)
+    assert page.executed() is None
+    assert page.console_errors() == []
+
+
+def listed(page: Browser, url: str) -> list[str]:
+    """Return what a list has: a console keeps its lists for some seconds."""
+    page.open(url)
+    return [link.text for link in page.all("tbody a")]
+
+
+def test_a_topic_from_its_creation_to_its_end(page: Browser, console: ConsoleSite) -> None:
+    page.size(1280)
+    page.open(f"{console.url}/topics/new")
+    submit(page, "/topics/save", "Fresh was created", topic="Fresh")
+    page.open(f"{console.url}/topics/topic?topic=Fresh")
+    body = "<script>window.executed='sent'</script>"
+    submit(page, "/topics/send", "was stored", body=body, keys="fresh-key")
+
+    def is_found() -> bool:
+        page.open(f"{console.url}/messages?topic=Fresh&by=key&key=fresh-key")
+        return len(page.all("tbody tr")) == 1
+
+    page.wait(is_found)
+    page.one("tbody a").click()
+    page.wait_for("window.executed='sent'")
+    assert page.executed() is None
+    page.open(f"{console.url}/topics/topic?topic=Fresh")
+    submit(page, "/topics/save", "Fresh was changed", write="6", read="6")
+    submit(page, "/topics/delete", "Fresh was deleted", typed="Fresh")
+    page.wait(lambda: "Fresh" not in listed(page, f"{console.url}/topics?q=Fresh"))
+
+
+def test_a_group_from_its_creation_to_its_end(page: Browser, console: ConsoleSite) -> None:
+    page.size(1280)
+    page.open(f"{console.url}/groups/new")
+    submit(page, "/groups/save", "fresh-group", group="fresh-group")
+    group = f"{console.url}/groups/group?group=fresh-group"
+    page.open(group)
+    submit(page, "/groups/save", "fresh-group", retries="3")
+    page.open(group)
+    submit(page, "/groups/delete", "fresh-group", typed="fresh-group")
+    page.wait(lambda: "fresh-group" not in listed(page, f"{console.url}/groups?q=fresh-group"))
+
+
+def test_the_offsets_of_a_group_are_changed(page: Browser, console: ConsoleSite) -> None:
+    page.size(1280)
+    group = f"{console.url}/groups/group?group=billing"
+    page.open(group)
+    submit(page, "/groups/copy", IDLE, target=IDLE, topic=ORDERS)
+    page.open(group)
+    submit(page, "/groups/reset", "billing", topic=ORDERS, time=str(int(time.time()) * 1000))
+    page.open(group)
+    submit(page, "/groups/skip", "billing", topic=ORDERS)
