@@ -73,8 +73,9 @@ def test_a_group_from_its_creation_to_its_end(page: Browser, console: ConsoleSit
     page.open(group)
     submit(page, "/groups/save", "fresh-group", retries="3")
     page.open(group)
-    submit(page, "/groups/delete", "fresh-group", typed="fresh-group")
-    page.wait(lambda: "fresh-group" not in listed(page, f"{console.url}/groups?q=fresh-group"))
+    submit(page, "/groups/delete", "fresh-group was deleted", typed="fresh-group")
+    if console.side == "mqlake":  # RocketMQ's broker may still list it: it creates groups by itself
+        page.wait(lambda: "fresh-group" not in listed(page, f"{console.url}/groups?q=fresh-group"))
 
 
 def test_the_offsets_of_a_group_are_changed(page: Browser, console: ConsoleSite) -> None:
@@ -83,6 +84,6 @@ def test_the_offsets_of_a_group_are_changed(page: Browser, console: ConsoleSite)
     page.open(group)
     submit(page, "/groups/copy", IDLE, target=IDLE, topic=ORDERS)
     page.open(group)
-    submit(page, "/groups/reset", "billing", topic=ORDERS, time=str(int(time.time()) * 1000))
+    submit(page, "/groups/reset", "were reset", topic=ORDERS, time=str(int(time.time()) * 1000))
     page.open(group)
-    submit(page, "/groups/skip", "billing", topic=ORDERS)
+    submit(page, "/groups/skip", "was skipped", topic=ORDERS)
