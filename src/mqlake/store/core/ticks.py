@@ -15,7 +15,7 @@ from mqlake.store.core.health import Health
 from mqlake.store.core.live_files import LiveFiles
 from mqlake.store.watermarks import Watermarks
 
-LONGEST_TURN = 0.02
+LONGEST_TURN = 0.004
 """Seconds after which a tick leaves the rest to the next one, so that others are served: the first
 messages to thousands of queues create thousands of files.
 """
