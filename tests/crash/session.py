@@ -294,7 +294,7 @@ class Session:
     def delete(self, topic: str) -> None:
         """Delete a topic: once that has returned, its messages are dead whatever happens."""
         name, end = end_of(topic), self.store.log.end
-        for queue in self.store.offsets.table:
+        for queue in self.store.offsets:
             if queue[0] == topic:
                 self.disk.record(Note(ValueDropped(f"next of {queue}")))
         self.disk.record(Note(ValueSet(name, end)))

@@ -61,10 +61,10 @@ class World:
 
     def attempt(self, message: Message, put: Callable[[Message], PutResult]) -> PutResult:
         """Put a message by itself; what is refused appends nothing."""
-        end, offsets = self.store.log.end, dict(self.store.offsets.table)
+        end, offsets = self.store.log.end, dict(self.store.offsets)
         result = put(message)
         if not result.is_ok:
-            assert (self.store.log.end, dict(self.store.offsets.table)) == (end, offsets)
+            assert (self.store.log.end, dict(self.store.offsets)) == (end, offsets)
         self.note(message, result)
         return result
 

@@ -158,7 +158,7 @@ class SimulatedBroker(DurableServer):
     def end(self, topic: str, queue_id: int) -> int:
         """Return how many messages a queue has."""
         assert self.broker is not None
-        return self.broker.state.store.offsets.table.get((topic, queue_id), 0)
+        return self.broker.state.store.offsets.get((topic, queue_id), 0)
 
 
 class SimulatedNameServer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 from mqlake.formats.record import Record, decode
 from mqlake.storage.protocol import OwnedDirectory
@@ -49,6 +50,11 @@ class Appending:
         self.log.recover_to(0)
         self.appender = Appender(self.log, self.offsets, current(self.settings), self.clock)
 
+    def in_python(self) -> Self:
+        """Append without the compiled functions from now on."""
+        self.appender._packed._kernel = None
+        return self
+
     def put(self, *messages: Message) -> list[PutResult]:
         """Put messages one by one."""
         return [self.appender.put(message) for message in messages]
@@ -67,7 +73,7 @@ class Appending:
             bytes(self.log.read(segment.base, min(segment.end, self.log.end) - segment.base))
             for segment in self.log.segments
         ]
-        return self.log.end, dict(self.offsets.table), b"".join(files)
+        return self.log.end, dict(self.offsets), b"".join(files)
 
 
 def message(**changes: object) -> Message:

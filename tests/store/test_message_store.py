@@ -383,7 +383,7 @@ def test_a_store_that_cannot_be_opened_is_an_error_on_entering(tmp_path: Path) -
 
 def test_threads_share_syncs(tmp_path: Path, syncs: CountedSyncs) -> None:
     with BlockingMessageStore.open(tmp_path, SYNC) as store:
-        before, ends = syncs.count, store.core.offsets.table
+        before, ends = syncs.count, store.core.offsets
         each = threading.Barrier(THREADS)
         # A sync takes until all threads have put their next message, or one might do so alone.
         syncs.are_held = lambda: sum(ends.values()) % THREADS != 0

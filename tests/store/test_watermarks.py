@@ -166,7 +166,7 @@ def test_no_thread_returns_before_its_put_is_confirmed(tmp_path: Path, held: Hel
             lambda: store.end(half, "producers", commit=True),
         ]
         puts = [threads.submit(call) for call in calls]
-        marks, ends = store.core.watermarks, store.core.offsets.table
+        marks, ends = store.core.watermarks, store.core.offsets
         wait_until(
             lambda: sum(ends.values()) >= _ALL and marks.flushed >= marks.end,
             why=lambda: (dict(ends), marks.end, marks.flushed),

@@ -38,7 +38,6 @@ DEFINITIONS = {
     "broker/pull/answers.py:answer",
     "dispatch/derived/index_entries.py:lookup_many",
     "dispatch/writing/encode.py:write_records",
-    "store/append/plain_puts.py:put_fields",
 }
 """Functions that take more parameters by position. Remove entries; add none."""
 

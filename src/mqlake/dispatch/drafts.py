@@ -12,24 +12,6 @@ import numpy.typing as npt
 
 from mqlake.dispatch.batch import Bytes
 
-FIELDS = (
-    "topic",
-    "body",
-    "tags",
-    "keys",
-    "properties",
-    "queue_id",
-    "flag",
-    "sys_flag",
-    "born_timestamp",
-    "born_host",
-    "reconsume_times",
-    "prepared_transaction_offset",
-    "delay_level",
-    "encoded_properties",
-)
-"""The values of a message, in the order in which it is packed."""
-
 DRAFT = np.dtype(
     [
         ("body_at", "i8"),  # in Drafts.source

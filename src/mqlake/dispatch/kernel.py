@@ -149,15 +149,6 @@ class Kernel(Protocol):
         """
         ...
 
-    def draft_messages(
-        self, drafts: Drafts, lead: int, queue_rows: Ints, host_rows: Ints, longest_body: int
-    ) -> tuple[int, int]:
-        """Fill a row for each packed message; return (how many queues, how many hosts).
-
-        `queue_rows` and `host_rows` get the row in which each appears first.
-        """
-        ...
-
     def draft_batch(self, source: Bytes, lead: int, rows: Rows) -> int:
         """Fill a row for each message of a batch's body; return how many, -1 if malformed.
 

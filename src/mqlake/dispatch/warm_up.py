@@ -12,7 +12,7 @@ from mqlake.dispatch import adjacent, decode, digest, kernel, queue_read
 from mqlake.dispatch.batch import Batch
 from mqlake.dispatch.derived import index_entries, queue_entries
 from mqlake.dispatch.scan import SegmentScan
-from mqlake.dispatch.writing import encode, plain_put
+from mqlake.dispatch.writing import encode, puts
 from mqlake.formats import consume_queue, record
 from mqlake.formats.consume_queue import QueueEntry
 from mqlake.formats.host import V4_SIZE
@@ -44,16 +44,15 @@ def load(*, export: bool = True, live: bool = True) -> None:
 
 def _append() -> None:
     kernels = kernel.load()
-    drafted = encode.draft_messages([], 0, kernels)
+    drafts = encode.draft_batch(b"", kernels)
+    assert drafts is not None
     routes = encode.make_routes([], [bytes(V4_SIZE)])
     encode.write_records(
-        np.empty(0, np.uint8), 0, 0, 0, drafted.drafts, 0, routes, 0, kernels, append_crc=True
+        np.empty(0, np.uint8), 0, 0, 0, drafts, 0, routes, 0, kernels, append_crc=True
     )
-    encode.draft_batch(b"", kernels)
-    kernels.properties_with_crc(drafted.drafts.texts, drafted.drafts.rows)
-    plain_put.load_put()
-    plain_put.load_run()
-    plain_put.load_sent()
+    kernels.properties_with_crc(drafts.texts, drafts.rows)
+    puts.load_messages()
+    puts.load_sent()
     digest.load_digester(np.zeros(1, np.int64), index_tags=True)
 
 

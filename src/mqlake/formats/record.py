@@ -71,10 +71,10 @@ HEADS = tuple(
 )
 HEAD_SIZES = tuple(head.size for head in HEADS)
 # Without the total size, for writers that write it last.
-HEADS_BEHIND_SIZE = tuple(Struct(head.format.replace("i", "", 1)) for head in HEADS)
+_HEADS_BEHIND_SIZE = tuple(Struct(head.format.replace("i", "", 1)) for head in HEADS)
 _LENGTH = Struct(">H")
 _OFFSET = Struct(">q")
-_BODY = Struct(">i")
+_BODY = _SIZE = Struct(">i")
 
 FRAME_SIZE = _FRAME.size
 MAGIC_AT = 4
@@ -370,50 +370,123 @@ def encode(
     Raises:
         FormatError: a value does not fit into its field.
     """
-    born, store = encode_host(born_host), encode_host(store_host)
-    v6 = (len(born) == host.V6_SIZE) | (len(store) == host.V6_SIZE) << 1
     topic_bytes = topic.encode("utf-8", "surrogatepass")
     version, longest = (1, MAX_TOPIC_V1) if len(topic_bytes) <= MAX_TOPIC_V1 else (2, MAX_TOPIC_V2)
     property_bytes = properties if isinstance(properties, bytes) else encode_properties(properties)
-    crc_size = 0
     if append_crc:
         property_bytes = record_crc.drop(property_bytes)
         property_bytes += record_crc.missing_separator(property_bytes)
-        crc_size = record_crc.SIZE
-    properties_length = len(property_bytes) + crc_size
-    if len(topic_bytes) > longest or properties_length > MAX_PROPERTIES:
+    crc_size = append_crc * record_crc.SIZE
+    if len(topic_bytes) > longest or len(property_bytes) + crc_size > MAX_PROPERTIES:
         raise FormatError("the topic or the properties are longer than a record can hold")
-    tail = b"".join(
-        (
-            body,
-            len(topic_bytes).to_bytes(version, "big"),
-            topic_bytes,
-            _LENGTH.pack(properties_length),
-            property_bytes,
-        )
+    head = RecordHead(
+        magic=V1_MAGIC if version == 1 else V2_MAGIC,
+        queue_id=queue_id,
+        flag=flag,
+        queue_offset=queue_offset,
+        physical_offset=physical_offset,
+        sys_flag=sys_flag,
+        born_timestamp=born_timestamp,
+        born_host=encode_host(born_host),
+        store_timestamp=store_timestamp,
+        store_host=encode_host(store_host),
+        reconsume_times=reconsume_times,
+        prepared_transaction_offset=prepared_transaction_offset,
     )
+    topic_part = len(topic_bytes).to_bytes(version, "big") + topic_bytes
+    parts = encode_around(head, body, topic_part, property_bytes, crc_size)
+    data = b"".join((parts.size_field, parts.head, body, parts.tail))
+    return data + record_crc.encode(zlib.crc32(data)) if append_crc else data
+
+
+class RecordHead(NamedTuple):
+    """The fields of a record's head that do not follow from others; the hosts as encoded."""
+
+    magic: int
+    queue_id: int
+    flag: int
+    queue_offset: int
+    physical_offset: int
+    sys_flag: int
+    born_timestamp: int
+    born_host: bytes
+    store_timestamp: int
+    store_host: bytes
+    reconsume_times: int
+    prepared_transaction_offset: int
+
+
+class AroundBody(NamedTuple):
+    """What is before and after the body of a record.
+
+    Attributes:
+        size_field: the first field, which a writer of a log writes last.
+        head: the other fields before the body.
+        tail: what follows the body, without the record's own CRC.
+        body_crc: the CRC-32 of the body.
+        size: bytes of the whole record.
+    """
+
+    size_field: bytes
+    head: bytes
+    tail: bytes
+    body_crc: int
+    size: int
+
+
+def encode_around(
+    head: RecordHead, body: Buffer, topic: bytes, properties: bytes, crc_size: int
+) -> AroundBody:
+    """Return the bytes of a record around its body.
+
+    Sets the two IPv6 bits of the system flag, as the hosts have it.
+
+    Args:
+        topic: as in the record: its length, in one byte or (version 2) two, and its text.
+        crc_size: bytes of the record's CRC, which follows the tail; 0 if it has none. The
+            properties then end with a separator.
+
+    Raises:
+        FormatError: a value does not fit into its field.
+    """
+    (
+        magic,
+        queue_id,
+        flag,
+        queue_offset,
+        physical_offset,
+        flags,
+        born_timestamp,
+        born_host,
+        store_timestamp,
+        store_host,
+        reconsume_times,
+        prepared_transaction_offset,
+    ) = head
+    v6 = (len(born_host) == host.V6_SIZE) | (len(store_host) == host.V6_SIZE) << 1
+    body_crc = zlib.crc32(body)
+    tail = b"".join((topic, _LENGTH.pack(len(properties) + crc_size), properties))
+    size = HEAD_SIZES[v6] + len(body) + len(tail) + crc_size
     try:
-        head = HEADS[v6].pack(
-            HEAD_SIZES[v6] + len(tail) + crc_size,
-            V1_MAGIC if version == 1 else V2_MAGIC,
-            zlib.crc32(body) & CRC_MASK,
+        packed = _HEADS_BEHIND_SIZE[v6].pack(
+            magic,
+            body_crc & CRC_MASK,
             queue_id,
             flag,
             queue_offset,
             physical_offset,
-            sys_flag & ~(BORN_HOST_V6 | STORE_HOST_V6) | v6 << 4,
+            flags & ~(BORN_HOST_V6 | STORE_HOST_V6) | v6 << 4,
             born_timestamp,
-            born,
+            born_host,
             store_timestamp,
-            store,
+            store_host,
             reconsume_times,
             prepared_transaction_offset,
             len(body),
         )
+        return AroundBody(_SIZE.pack(size), packed, tail, body_crc, size)
     except StructError as error:
         raise FormatError(f"a value does not fit into its field: {error}") from None
-    data = head + tail
-    return data + record_crc.encode(zlib.crc32(data)) if append_crc else data
 
 
 def encode_blank(length: int) -> bytes:

@@ -28,6 +28,7 @@ _SHARED = (
     "dispatch/drafts.py",
     "dispatch/queue_read.py",
     "dispatch/verdict.py",
+    "dispatch/writing/packed_layout.py",
     "kafka/batches/columns.py",
     "protocol/binary_fields.py",
     "protocol/codes.py",

@@ -167,7 +167,7 @@ def test_messages_that_become_due_do_not_hide_that_a_slave_has_more(
     async def late(settings: BrokerSettings, slices: Slices) -> list[SlaveOffsets]:
         with pytest.raises(ConnectionRefusedError):
             await asyncio.open_connection("127.0.0.1", settings.listen_port)
-        await until(lambda: bool(opened[-1].offsets.table.get(("Later", 0))))
+        await until(lambda: bool(opened[-1].offsets.get(("Later", 0))))
         return await ask_slaves(settings, slices)
 
     async def run() -> None:

@@ -90,7 +90,7 @@ async def received(broker: Running, slave: Slave) -> None:
 
 
 def puts(broker: Running) -> int:
-    return sum(broker.state.store.offsets.table.values())
+    return sum(broker.state.store.offsets.values())
 
 
 @pytest.mark.parametrize("seed", range(2))

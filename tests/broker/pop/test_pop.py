@@ -182,7 +182,7 @@ def test_a_restart_repeats_no_redelivery(tmp_path: Path) -> None:
             clock.advance(OUT / 1000)
             await acknowledge(broker, *await until(broker, 1))
             points = "rmq_sys_REVIVE_LOG_DefaultCluster"
-            end = broker.state.store.offsets.table[points, 0]
+            end = broker.state.store.offsets[points, 0]
         async with running(tmp_path, clock=clock, reviveQueueNum=1, **settings) as broker:
             offsets = broker.state.store.core.config.consumer_offsets
             assert offsets.query(REVIVE_GROUP, points, 0) == end - 1

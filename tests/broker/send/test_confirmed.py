@@ -26,7 +26,7 @@ RUN = 20
 async def on_disk(broker: Running, messages: int) -> None:
     """Wait until so many messages were put, and all are on the disk."""
     store = broker.state.store
-    await until(lambda: sum(store.offsets.table.values()) >= messages)
+    await until(lambda: sum(store.offsets.values()) >= messages)
     await until(lambda: store.watermarks.flushed >= store.watermarks.end)
     # Whoever is acknowledged by the sync gets to hear of it.
     await asyncio.sleep(0.1)
@@ -44,7 +44,7 @@ def test_answers_wait_until_messages_are_confirmed(
         async with running(tmp_path, **settings) as broker:
             await warm(broker)
             end_half = await prepare(broker)
-            put = sum(broker.state.store.offsets.table.values())
+            put = sum(broker.state.store.offsets.values())
             held.hold(broker.state.store.watermarks.end)
             batch = to("Orders", batch=True), encode_batch([(0, b"a", b""), (0, b"b", b"")])
             asked = [

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from mqlake.dispatch.drafts import FIELDS
+from mqlake.dispatch.drafts import DRAFT, Drafts, Routes, read_only
 from mqlake.dispatch.kernel import Kernel, load
 from mqlake.dispatch.writing.encode import (
     QueueRoute,
     draft_batch,
-    draft_messages,
     make_routes,
     state_crcs,
     write_records,
@@ -28,48 +27,61 @@ from mqlake.formats.message_batch import decode_batch, encode_batch
 
 NOW = 1_800_000_000_000
 STORE = "127.0.0.1:10911"
-USUAL = {
+LEAD = 16
+USUAL: dict[str, Any] = {
     "topic": "T",
     "body": b"body",
-    "tags": None,
-    "keys": "",
-    "properties": None,
+    "properties": b"",
     "queue_id": 0,
     "flag": 0,
     "sys_flag": 0,
     "born_timestamp": 0,
-    "born_host": "",
+    "born_host": STORE,
     "reconsume_times": 0,
     "prepared_transaction_offset": 0,
-    "delay_level": 0,
-    "encoded_properties": None,
+    "regular": 1,
 }
+_BYTES = ("body", "properties")
+_NAMES = ("topic", "born_host")
 
 
-def message(**changes: Any) -> list[Any]:
-    """Return a message as it is packed."""
-    return [(USUAL | changes)[name] for name in FIELDS]
+def message(**changes: Any) -> dict[str, Any]:
+    return USUAL | changes
+
+
+def drafted(messages: Sequence[dict[str, Any]], next_offset: int = 7) -> tuple[Drafts, Routes]:
+    """Return drafts of messages, and their routes."""
+    rows = np.zeros(len(messages), DRAFT)
+    texts = {name: bytearray(LEAD) for name in _BYTES}
+    queues, hosts = dict[tuple[str, int], int](), dict[str, int]()
+    for row, values in zip(rows, messages, strict=True):
+        for name in _BYTES:
+            row[f"{name}_at"], row[f"{name}_length"] = len(texts[name]), len(values[name])
+            texts[name] += values[name]
+        for name in USUAL.keys() - {*_BYTES, *_NAMES}:
+            row[name] = values[name]
+        queue = values["topic"], values["queue_id"]
+        row["queue"] = queues.setdefault(queue, len(queues))
+        row["host"] = hosts.setdefault(values["born_host"], len(hosts))
+    source, properties = (read_only(np.frombuffer(texts[name], np.uint8)) for name in _BYTES)
+    names = [topic.encode() for topic, _ in queues]
+    parts = [QueueRoute(next_offset, record.V1_MAGIC, bytes([len(name)]) + name) for name in names]
+    routes = make_routes(parts, [encode_host(text) for text in (*hosts, STORE)])
+    return Drafts(source, properties, rows), routes
 
 
 def write(
-    messages: list[Any],
+    messages: Sequence[dict[str, Any]],
     kernel: Kernel,
     room: int = 1 << 16,
-    longest_body: int = 1000,
     *,
     append_crc: bool = True,
 ) -> tuple[list[record.Record], int]:
     """Write messages of any topics; return the records, and how many messages there were."""
-    drafted = draft_messages(messages, longest_body, kernel)
-    queues = [
-        QueueRoute(7, record.V1_MAGIC, bytes([len(topic)]) + topic)
-        for topic in (messages[row][0].encode() for row in drafted.queue_rows)
-    ]
-    texts = [messages[row][FIELDS.index("born_host")] or STORE for row in drafted.host_rows]
-    routes = make_routes(queues, [encode_host(text) for text in (*texts, STORE)])
+    drafts, routes = drafted(messages)
     target = np.zeros(5 + room, np.uint8)
     reached, end = write_records(
-        target, 5, 5 + room, 1000, drafted.drafts, 0, routes, NOW, kernel, append_crc=append_crc
+        target, 5, 5 + room, 1000, drafts, 0, routes, NOW, kernel, append_crc=append_crc
     )
     assert not target[end:].any()
     found: list[record.Record] = []
@@ -77,7 +89,7 @@ def write(
     while at < end:
         found.append(record.decode(target.data, at))
         at += found[-1].size
-    assert drafted.drafts.rows[:reached]["size"].tolist() == [one.size for one in found]
+    assert drafts.rows[:reached]["size"].tolist() == [one.size for one in found]
     return found, reached
 
 
@@ -97,7 +109,7 @@ def test_records_are_what_the_format_says(append_crc: bool, kernel: Kernel) -> N
     (first, second), _ = write(
         [
             message(),
-            message(tags="A", keys=["k", "", "l"], properties={"é": "1"}, delay_level=12, **values),
+            message(properties=b"\xc3\xa9\x011\x02KEYS\x01k  l\x02", **values),
         ],
         kernel,
         append_crc=append_crc,
@@ -106,7 +118,7 @@ def test_records_are_what_the_format_says(append_crc: bool, kernel: Kernel) -> N
     assert second == record.decode(
         record.encode(
             **values,
-            properties={"é": "1", "KEYS": "k  l", "TAGS": "A", "DELAY": "12"},
+            properties={"é": "1", "KEYS": "k  l"},
             queue_offset=7,
             physical_offset=1005 + first.size,
             store_timestamp=NOW,
@@ -125,22 +137,19 @@ def test_records_have_the_bytes_that_the_format_says(append_crc: bool, kernel: K
     target = np.zeros(1 << 18, np.uint8)
     bodies = [bytes(range(size % 251)) + bytes(size // 2) for size in range(0, 400, 7)]
     found = [
-        message(body=body, encoded_properties=PROPERTIES[number % len(PROPERTIES)])
+        message(body=body, born_host="1.2.3.4:5", properties=PROPERTIES[number % len(PROPERTIES)])
         for number, body in enumerate(bodies)
     ]
-    drafted = draft_messages(found, 1000, kernel)
-    routes = make_routes(
-        [QueueRoute(0, record.V1_MAGIC, b"\1T")], [encode_host("1.2.3.4:5"), encode_host(STORE)]
-    )
+    drafts, routes = drafted(found, 0)
     reached, end = write_records(
-        target, 0, len(target), 0, drafted.drafts, 0, routes, NOW, kernel, append_crc=append_crc
+        target, 0, len(target), 0, drafts, 0, routes, NOW, kernel, append_crc=append_crc
     )
     expected = b""
     for number, one in enumerate(found):
         expected += record.encode(
             topic="T",
-            body=one[FIELDS.index("body")],
-            properties=one[FIELDS.index("encoded_properties")],
+            body=one["body"],
+            properties=one["properties"],
             queue_offset=number,
             physical_offset=len(expected),
             born_timestamp=NOW,
@@ -151,7 +160,7 @@ def test_records_have_the_bytes_that_the_format_says(append_crc: bool, kernel: K
         )
     assert reached == len(found)
     assert target[:end].tobytes() == expected
-    rows = drafted.drafts.rows
+    rows = drafts.rows
     data = target[:end].copy()
     if append_crc:
         data[rows["physical_offset"] + record.QUEUE_ID_AT] ^= 1
@@ -178,7 +187,7 @@ def test_records_have_the_bytes_that_the_format_says(append_crc: bool, kernel: K
 def test_the_record_crc_needs_room(
     properties: bytes, append_crc: bool, is_written: bool, kernel: Kernel
 ) -> None:
-    long = message(encoded_properties=properties)
+    long = message(properties=properties)
     found, reached = write([message(), long], kernel, append_crc=append_crc)
     assert len(found) == reached == 1 + is_written
 
@@ -206,143 +215,58 @@ def test_writing_ends_where_the_next_does_not_fit(kernel: Kernel) -> None:
         assert len(found) == reached == count
 
 
-UNUSUAL: dict[str, Any] = {
-    "another list": ["T"],
-    "no list": None,
-    "a map": {"topic": "T"},
-    "no body": message(body=None),
-    "too long a body": message(body=bytes(1001)),
-    "a topic that is bytes": message(topic=b"T"),
-    "a negative queue": message(queue_id=-1),
-    "a flag of 33 bits": message(flag=1 << 31),
-    "a time of 64 bits": message(born_timestamp=1 << 63),
-    "a boolean": message(queue_id=True),
-    "a fraction": message(flag=1.5),
-    "an inner batch": message(sys_flag=128),
-    "its properties": message(properties={"INNER_NUM": "2"}),
-    "its properties as sent": message(encoded_properties=b"INNER_NUM\x012"),
-    "properties as text": message(encoded_properties="a\x01b\x02"),
-    "a record CRC": message(properties={"__CRC32#": "2"}),
-    "a record CRC as sent": message(encoded_properties=b"a#__CRC32#\x02__CRC32#\x012"),
-    "one at the start": message(encoded_properties=record_crc.encode(7) + b"a\x01b#"),
-    "one far behind": message(encoded_properties=b"a#" * 77 + record_crc.encode(7)),
-    "long properties": message(encoded_properties=bytes(32768)),
-    "a list of numbers": message(keys=[1]),
-    "nested lists": message(keys=[["k"], {"a": [1, 2]}]),
-    "keys that are none": message(keys=None),
-    "tags with a separator": message(tags="\x02"),
-    "keys with a separator": message(keys=["\x02"]),
-    "a name with a separator": message(properties={"a\x01": "b"}),
-    "an empty value": message(properties={"a": ""}),
-    "an empty name": message(properties={"": "a"}),
-    "a value with a separator": message(properties={"a": "b\x02"}),
-    "a number for a value": message(properties={"a": 1}),
-    "a number for a map": message(properties=5),
-    "a negative delay": message(delay_level=-1),
-    "a time": message(born_timestamp=msgspec.msgpack.Ext(5, b"xyz")),
-}
-
-
-@pytest.mark.parametrize("name", UNUSUAL)
-def test_what_is_unusual_is_left_and_what_follows_is_found(name: str, kernel: Kernel) -> None:
-    drafted = draft_messages([message(), UNUSUAL[name], message(flag=3)], 1000, kernel)
-    assert drafted.drafts.rows["regular"].tolist() == [1, 0, 1]
-    assert drafted.drafts.rows["flag"][2] == 3
-    found, reached = write([message(), UNUSUAL[name], message()], kernel)
+def test_writing_ends_before_a_draft_that_is_not_regular(kernel: Kernel) -> None:
+    found, reached = write([message(), message(regular=0), message()], kernel)
     assert (len(found), reached) == (1, 1)
 
 
 def test_a_queue_or_a_host_that_is_not_taken_ends_the_writing(kernel: Kernel) -> None:
-    drafted = draft_messages([message(), message(topic="U", born_host="x")], 1000, kernel)
+    drafts, _ = drafted([message(), message(topic="U", born_host="1.2.3.4:5")])
     good = QueueRoute(0, record.V1_MAGIC, b"\1T")
     host = encode_host(STORE)
     for queue, born in ((good._replace(part=None), host), (good, None)):
         routes = make_routes([good, queue], [host, born, host])
         target = np.zeros(1000, np.uint8)
         reached, _ = write_records(
-            target, 0, 1000, 0, drafted.drafts, 0, routes, NOW, kernel, append_crc=True
+            target, 0, 1000, 0, drafts, 0, routes, NOW, kernel, append_crc=True
         )
         assert reached == 1
 
 
-TEXTS = st.text(st.sampled_from("ab é\x01\x02𝄞"), max_size=40)
-NUMBERS = st.integers(-(1 << 63), (1 << 64) - 1) | st.sampled_from(
-    [
-        sign * (1 << bits) + more
-        for bits in (7, 8, 15, 16, 31)
-        for sign in (1, -1)
-        for more in (-1, 0)
-    ]
+I32, I64 = st.integers(-(1 << 31), (1 << 31) - 1), st.integers(-(1 << 63), (1 << 63) - 1)
+MESSAGES = st.fixed_dictionaries(
+    {
+        "topic": st.sampled_from(["T", "U" * 40, "V" * 127]),
+        "body": st.binary(max_size=300),
+        "properties": st.binary(max_size=300) | st.sampled_from(PROPERTIES),
+        "queue_id": st.integers(0, 2),
+        "flag": I32,
+        "sys_flag": I32,
+        "born_timestamp": I64,
+        "born_host": st.sampled_from([STORE, "1.2.3.4:5", "[fd00:0:0:0:0:0:0:1]:2"]),
+        "reconsume_times": I32,
+        "prepared_transaction_offset": I64,
+        "regular": st.sampled_from([1, 1, 1, 0]),
+    }
 )
-VALUES = st.none() | st.booleans() | st.floats() | NUMBERS | TEXTS | st.binary(max_size=300)
-FIELDS_OF: dict[str, st.SearchStrategy[Any]] = {
-    "topic": st.sampled_from(["T", "U" * 40]),
-    "body": st.binary(max_size=300),
-    "tags": st.none() | TEXTS,
-    "keys": TEXTS | st.lists(TEXTS, max_size=20),
-    "properties": st.none() | st.dictionaries(TEXTS, TEXTS, max_size=20),
-    "queue_id": st.integers(0, 2),
-    "born_host": st.sampled_from(["", "1.2.3.4:5", "[fd00:0:0:0:0:0:0:1]:2"]),
-    "encoded_properties": st.none()
-    | st.binary(max_size=300)
-    | st.lists(st.sampled_from([b"#", b"__CRC32#", b"\x01", b"\x02", b"a\x01b"])).map(b"".join),
-    **dict.fromkeys(("flag", "sys_flag", "reconsume_times"), st.integers(-(1 << 31), 1 << 31)),
-    **dict.fromkeys(
-        ("born_timestamp", "prepared_transaction_offset"), st.integers(-(1 << 63), 1 << 63)
-    ),
-    "delay_level": st.integers(-1, 20),
-}
 
 
-@st.composite
-def messages(draw: st.DrawFn) -> Any:
-    if draw(st.integers(0, 20)) == 0:
-        return draw(VALUES | st.lists(VALUES, max_size=20))
-    values = {name: draw(FIELDS_OF[name]) for name in FIELDS}
-    if draw(st.booleans()):
-        values[draw(st.sampled_from(FIELDS))] = draw(VALUES | st.lists(VALUES, max_size=20))
-    return list(values.values())
-
-
-@given(st.lists(messages(), max_size=20), st.integers(0, 5000), st.booleans())
-@example(found=[message(tags=False)], room=0, append_crc=False)
-def test_the_twins_agree_on_any_messages(found: list[Any], room: int, append_crc: bool) -> None:
+@given(st.lists(MESSAGES, max_size=20), st.integers(0, 5000), st.booleans())
+def test_the_twins_agree_on_any_messages(
+    found: list[dict[str, Any]], room: int, append_crc: bool
+) -> None:
     answers = []
     for name in ("compiled", "reference"):
-        kernel = load(name)
-        drafted = draft_messages(found, 250, kernel)
-        rows = drafted.drafts.rows
-        queues = [QueueRoute(3, record.V1_MAGIC, b"\1T") for _ in drafted.queue_rows]
-        hosts = [encode_host("1.2.3.4:5")] * (len(drafted.host_rows) + 1)
-        routes = make_routes(queues, hosts)
-        target = np.zeros(room, np.uint8)
+        (drafts, routes), target = drafted(found), np.zeros(room, np.uint8)
         first, outcome = 0, list[tuple[int, int]]()
-        while first < len(rows):
+        while first < len(found):
             to = outcome[-1][1] if outcome else 0
-            outcome.append(
-                write_records(
-                    target,
-                    to,
-                    room,
-                    77,
-                    drafted.drafts,
-                    first,
-                    routes,
-                    NOW,
-                    kernel,
-                    append_crc=append_crc,
-                )
+            reached = write_records(
+                target, to, room, 77, drafts, first, routes, NOW, load(name), append_crc=append_crc
             )
-            first = outcome[-1][0] + 1
-        answers.append(
-            (
-                drafted.queue_rows,
-                drafted.host_rows,
-                rows["regular"].tolist(),
-                outcome,
-                target.tobytes(),
-            )
-        )
+            outcome.append(reached)
+            first = reached[0] + 1
+        answers.append((outcome, target.tobytes(), routes.queues.tolist()))
     assert answers[0] == answers[1]
 
 

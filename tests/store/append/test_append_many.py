@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mqlake.dispatch import drafts
+from mqlake.dispatch.writing import packed_layout
 from mqlake.formats import record, record_crc, sys_flag
 from mqlake.formats.message_batch import decode_batch, encode_batch
 from mqlake.store.append.appender import Appender
@@ -30,7 +30,7 @@ def small(**changes: Any) -> Appending:
 
 
 def test_messages_are_packed_in_the_order_that_the_kernels_read() -> None:
-    assert Message.__struct_fields__ == drafts.FIELDS
+    assert Message.__struct_fields__ == packed_layout.FIELDS
 
 
 TEXTS = st.text(st.sampled_from("ab é\x01\x02𝄞"), max_size=6)
@@ -73,14 +73,19 @@ USUAL = st.builds(
 )
 
 
-@given(st.lists(MESSAGES | USUAL, min_size=8, max_size=40), st.booleans())
+@given(st.lists(MESSAGES | USUAL, min_size=1, max_size=40), st.booleans())
 @example([message(body=b"x" * 900)] * 20, True)
 @example([message(topic=f"T{number}") for number in range(300)], True)
 @example([message(), *[message(topic="")] * 20, message()], True)
-def test_put_many_does_what_put_does_one_by_one(messages: list[Message], appends_crc: bool) -> None:
-    many, single = (small(enabled_append_prop_crc=appends_crc) for _ in range(2))
-    assert many.put_many(messages) == single.put(*messages)
-    assert many.state() == single.state()
+def test_every_way_to_put_does_what_plain_python_does(
+    messages: list[Message], appends_crc: bool
+) -> None:
+    many, single, twin = (small(enabled_append_prop_crc=appends_crc) for _ in range(3))
+    twin.in_python()
+    expected = twin.put(*messages)
+    assert many.put_many(messages) == expected
+    assert single.put(*messages) == expected
+    assert many.state() == single.state() == twin.state()
 
 
 class HurryingClock(SetClock):
@@ -136,7 +141,7 @@ def test_a_disk_that_fails_in_between_keeps_what_was_put(fault: Fault) -> None:
         taken = [result for result in results if result.is_ok]
         assert len(taken) < 30
         assert [result.queue_offset for result in taken] == [n // 3 for n in range(len(taken))]
-        assert sum(log.offsets.table.values()) == len(taken)
+        assert sum(log.offsets.values()) == len(taken)
         assert all(log.record(result).body == b"x" * 500 for result in taken)
         assert log.put(message())[0].is_ok
 
@@ -295,7 +300,7 @@ def test_a_write_call_that_the_disk_refuses_takes_no_queue_offset(fault: Fault) 
         results = log.put_many(many)
     assert [each.queue_offset for each in results] == [*range(1, 41)]
     assert [log.record(each).body for each in results] == [each.body for each in many]
-    assert log.offsets.table[("T", 0)] == 41
+    assert log.offsets[("T", 0)] == 41
 
 
 @given(st.data())

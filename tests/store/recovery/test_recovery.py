@@ -650,8 +650,8 @@ def test_very_many_queues(count: int, tmp_path: Path) -> None:
     found = open_store(tmp_path, settings)
 
     assert (found.report.queues, found.report.records) == (count, 0)
-    assert all(end == 1 for end in found.offsets.table.values())
-    assert len(found.offsets.table) == count
+    assert all(end == 1 for end in found.offsets.values())
+    assert len(found.offsets) == count
 
 
 def test_a_long_log_is_read_ahead(tmp_path: Path) -> None:

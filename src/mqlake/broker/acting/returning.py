@@ -164,7 +164,7 @@ class OwnLog(NamedTuple):
 
 def own_log(store: Store) -> OwnLog:
     """Return the log of a store that was just opened."""
-    return OwnLog(store.watermarks.end, dict(store.offsets.table), ())
+    return OwnLog(store.watermarks.end, dict(store.offsets), ())
 
 
 def adopt_consumer_offsets(

@@ -78,7 +78,7 @@ class RuntimeAdmin:
         }
 
     def _delays(self) -> dict[str, object]:
-        ends = self._store.offsets.table
+        ends = self._store.offsets
         return {
             f"scheduleMessageOffset_{level}": f"{offset},{ends.get((SCHEDULE_TOPIC, level - 1), 0)}"
             for level, offset in self._store.config.delay_offsets.items()

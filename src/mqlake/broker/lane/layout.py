@@ -24,7 +24,7 @@ MOST_WITHHELD: Final = MOST_EVENTS + 1
 EVENT_WORDS: Final = 3 if platform.machine() in ("x86_64", "AMD64", "i686", "i386") else 4
 """4-byte words of an event of epoll, which is packed on x86 only."""
 ROUTE_SIZE: Final = 512
-"""Bytes of a topic's route: see `mqlake.dispatch.writing.plain_put.make_route`."""
+"""Bytes of a topic's route: see `mqlake.dispatch.writing.puts.make_route`."""
 NAME_SIZE: Final = 256
 """Bytes of a topic's name in the table, of which the first 8 are unused."""
 BYTES: Final = 0

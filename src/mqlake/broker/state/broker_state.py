@@ -125,7 +125,7 @@ class BrokerState:
             lambda group, topic: group in self.groups and topic in self.topics
         )
         self.stats = Stats(
-            lambda: store.offsets.table,
+            lambda: store.offsets,
             lambda: store.dispatching.count,
             store.clock.milliseconds,
             self.topics.queues,

@@ -89,7 +89,7 @@ class EmptyGroups:
     def _has_messages(self, topic: str) -> bool:
         if self._store.reads.queues(topic):
             return True
-        ends = self._store.offsets.table  # Those of messages that were put just now, too.
+        ends = self._store.offsets  # Those of messages that were put just now, too.
         return any((topic, number) in ends for number in range(self._topics.queues(topic)))
 
     def _remove(self, name: str) -> None:

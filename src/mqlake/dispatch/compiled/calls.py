@@ -16,7 +16,6 @@ from mqlake.dispatch.compiled import adjacent as _adjacent
 from mqlake.dispatch.compiled import batch_body as _batch_body
 from mqlake.dispatch.compiled import describe as _describe
 from mqlake.dispatch.compiled import encode as _encode
-from mqlake.dispatch.compiled import encode_draft as _encode_draft
 from mqlake.dispatch.compiled import index_entries as _index_entries
 from mqlake.dispatch.compiled import messages as _messages
 from mqlake.dispatch.compiled import packed as _packed
@@ -192,21 +191,6 @@ def message_columns(
     buffer: Bytes, at: Longs, sizes: Longs, head: Bytes, spans_at: int
 ) -> MessageColumns:
     return MessageColumns(*_messages.columns(buffer, at, sizes, head, spans_at, _SEED))
-
-
-def draft_messages(
-    drafts: Drafts, lead: int, queue_rows: Ints, host_rows: Ints, longest_body: int
-) -> tuple[int, int]:
-    return _encode_draft.draft_messages(
-        drafts.source,
-        lead,
-        drafts.rows,
-        drafts.texts,
-        queue_rows,
-        host_rows,
-        longest_body,
-        _SEED,
-    )
 
 
 def write_records(

@@ -1,6 +1,6 @@
-"""Write one message as a record, at its final position (`mqlake.dispatch.writing.plain_put`).
+"""Write a record: the one function of kernels that lays its bytes out (`mqlake.formats.record`).
 
-Its readable twin is `mqlake.store.append.appender.Appender`, which puts what this kernel refuses.
+Its readable twin is `mqlake.formats.record.encode_around`.
 """
 
 # pyright: basic
@@ -8,42 +8,36 @@ Its readable twin is `mqlake.store.append.appender.Appender`, which puts what th
 
 from __future__ import annotations
 
-import numpy as np
-
-from mqlake.dispatch.compiled.record_crc import put_record_crc
-from mqlake.formats import host, properties, record, sys_flag
+from mqlake.dispatch.compiled.record_crc import missing_separator, put_record_crc
+from mqlake.formats import host, properties, record, record_crc, sys_flag
 from mqlake.kernels.crc32 import crc32
-from mqlake.kernels.jit import brief_kernel, inlined
-from mqlake.kernels.memory import (
-    borrow,
-    copy,
-    copy_text,
-    load_i64,
-    publish_i32,
-    store_i32,
-    store_i64,
-    store_u8,
-    text_has,
-)
+from mqlake.kernels.jit import inlined
+from mqlake.kernels.memory import copy, load_i32, publish_i32, store_i32, store_i64, store_u8
 
 REFUSED = -1
-HEAD_SIZE, _HOST = record.HEAD_SIZES[0], host.V4_SIZE
-_CRC_MASK = record.CRC_MASK
-_INT_SIZE, LENGTH_SIZE = 4, 2
 MAX_PROPERTIES = properties.MAX_LENGTH
 PAIR_END = ord(properties.PROPERTY_SEPARATOR)
-KEYS, TAGS = (
-    np.frombuffer(f"{name}{properties.NAME_VALUE_SEPARATOR}".encode(), np.uint8)
-    for name in (properties.KEYS, properties.TAGS)
-)
-UNUSUAL = sys_flag.TRANSACTION_MASK | sys_flag.INNER_BATCH
-_HOST_BITS = sys_flag.BORN_HOST_V6 | sys_flag.STORE_HOST_V6
-_INT_MIN, _INT_MAX = -(1 << 31), (1 << 31) - 1
+UNQUEUED_BIT = sys_flag.TRANSACTION_PREPARED & sys_flag.TRANSACTION_ROLLBACK
+_V4, _V6, _V2_MAGIC = host.V4_SIZE, host.V6_SIZE, record.V2_MAGIC
+_FIXED_SIZE = record.HEAD_SIZES[0] - 2 * _V4 + 2
+_BORN_BIT, _STORE_BIT = sys_flag.BORN_HOST_V6, sys_flag.STORE_HOST_V6
+_CRC_MASK, _RECORD_CRC_SIZE = record.CRC_MASK, record_crc.SIZE
+_BORN_HOST_AT = record.BORN_HOST_AT
+_INT_SIZE, _INT_MIN, _INT_MAX = 4, -(1 << 31), (1 << 31) - 1
 
 # Positions in a route, bytes.
-QUEUE_ID_AT, MAGIC_AT, LONGEST_BODY_AT, CRC_SIZE_AT, PART_LENGTH_AT, _BORN_HOST_AT = range(0, 48, 8)
-_STORE_HOST_AT = _BORN_HOST_AT + _HOST
-PART_AT = _STORE_HOST_AT + _HOST
+(
+    QUEUE_ID_AT,
+    MAGIC_AT,
+    LONGEST_BODY_AT,
+    CRC_SIZE_AT,
+    BORN_SIZE_AT,
+    STORE_SIZE_AT,
+    PART_LENGTH_AT,
+    BORN_HOST_AT,
+) = range(0, 64, 8)
+STORE_HOST_AT = BORN_HOST_AT + 24
+PART_AT = STORE_HOST_AT + 24
 
 
 @inlined
@@ -53,121 +47,97 @@ def is_int(number):
 
 
 @inlined
-def _pair_size(name, text):
-    """Return the bytes of a property, REFUSED if its value cannot be written as it is."""
-    length = len(text)
-    if length == 0:
-        return 0
-    if not text._is_ascii or text_has(text, length, PAIR_END):
-        return REFUSED
-    return len(name) + length + 1
+def prefix_size(magic):
+    """Return the bytes of a topic's length in a record."""
+    return 2 if magic == _V2_MAGIC else 1
 
 
 @inlined
-def _put_pair(target, to, name, text):
-    length = len(text)
-    if length == 0:
-        return to
-    copy(target, to, name, 0, len(name))
-    to += len(name)
-    copy_text(target, to, text, length)
-    store_u8(target, to + length, PAIR_END)
-    return to + length + 1
+def stored_size(texts, at, length, crc):
+    """Return the bytes that properties of a length take in a record, with its CRC if `crc`."""
+    if crc == 0:
+        return length
+    return length + missing_separator(texts, at, length) + _RECORD_CRC_SIZE
 
 
 @inlined
-def put_start(target, start, size, route, physical_offset, queue_offset, now, body, span, numbers):
-    """Write a record up to its properties; return the position of these.
+def record_size(hosts_size, body_size, magic, topic_size, properties_size):
+    """Return the bytes of a record."""
+    around = _FIXED_SIZE + hosts_size + prefix_size(magic) + topic_size
+    return around + body_size + properties_size
+
+
+@inlined
+def _put_host(target, to, source, at, size):
+    if size == _V4:  # A copy of a known length is one instruction.
+        copy(target, to, source, at, _V4)
+        return to + _V4
+    copy(target, to, source, at, _V6)
+    return to + _V6
+
+
+@inlined
+def write_record(target, start, size, numbers, hosts, topic, body, texts, crc):
+    """Write a record whose parts are checked, and which has `size` bytes.
 
     Args:
-        span: where its body is in `body`: (position, length).
-        numbers: flag, system flag, born timestamp, reconsume times, bytes of properties.
+        numbers: magic, queue id, flag, queue offset, physical offset, system flag, born timestamp
+            (0 for that of the store), store timestamp, reconsume times, prepared transaction
+            offset.
+        hosts: the born host (array, position, size), then the store host.
+        topic, body, texts: (array, position, length); `texts` has the properties.
+        crc: whether to state the record's CRC in its last property: 0 or 1.
     """
-    flag, flags, born_timestamp, reconsume_times, properties_size = numbers
-    body_at, body_size = span
-    part = load_i64(route, PART_LENGTH_AT)
+    magic, queue_id, flag, queue_offset, physical_offset = numbers[:5]
+    flags, born_timestamp, now, reconsume_times, prepared = numbers[5:]
+    born, born_at, born_size, own, own_at, own_size = hosts
+    names, name_at, name_size = topic
+    source, body_at, body_size = body
+    data, data_at, data_size = texts
+    flags &= ~(_BORN_BIT | _STORE_BIT)
+    if born_size != _V4:
+        flags |= _BORN_BIT
+    if own_size != _V4:
+        flags |= _STORE_BIT
     store_i32(target, start, size)
-    store_i32(target, start + 4, load_i64(route, MAGIC_AT))
-    store_i32(target, start + 8, crc32(body, body_at, body_size) & _CRC_MASK)
-    store_i32(target, start + 12, load_i64(route, QUEUE_ID_AT))
+    store_i32(target, start + 4, magic)
+    store_i32(target, start + 8, crc32(source, body_at, body_size) & _CRC_MASK)
+    store_i32(target, start + 12, queue_id)
     store_i32(target, start + 16, flag)
     store_i64(target, start + 20, queue_offset)
     store_i64(target, start + 28, physical_offset)
-    store_i32(target, start + 36, flags & ~_HOST_BITS)
-    store_i64(target, start + 40, born_timestamp if born_timestamp != 0 else now)
-    copy(target, start + 48, route, _BORN_HOST_AT, _HOST)
-    store_i64(target, start + 56, now)
-    copy(target, start + 64, route, _STORE_HOST_AT, _HOST)
-    store_i32(target, start + 72, reconsume_times)
-    store_i64(target, start + 76, 0)
-    store_i32(target, start + 84, body_size)
-    to = start + HEAD_SIZE
-    copy(target, to, body, body_at, body_size)
-    to += body_size
-    copy(target, to, route, PART_AT, part)
-    to += part
-    store_u8(target, to, properties_size >> 8)
-    store_u8(target, to + 1, properties_size)
-    return to + LENGTH_SIZE
+    store_i32(target, start + 36, flags)
+    store_i64(target, start + 40, now if born_timestamp == 0 else born_timestamp)
+    to = _put_host(target, start + _BORN_HOST_AT, born, born_at, born_size)
+    store_i64(target, to, now)
+    to = _put_host(target, to + 8, own, own_at, own_size)
+    store_i32(target, to, reconsume_times)
+    store_i64(target, to + 4, prepared)
+    store_i32(target, to + 12, body_size)
+    copy(target, to + 16, source, body_at, body_size)
+    to += 16 + body_size
+    if magic == _V2_MAGIC:
+        store_u8(target, to, name_size >> 8)
+        to += 1
+    store_u8(target, to, name_size)
+    copy(target, to + 1, names, name_at, name_size)
+    to += 1 + name_size
+    stored = stored_size(data, data_at, data_size, crc)
+    store_u8(target, to, stored >> 8)
+    store_u8(target, to + 1, stored)
+    copy(target, to + 2, data, data_at, data_size)
+    to += 2 + data_size
+    if crc != 0:
+        if missing_separator(data, data_at, data_size) != 0:
+            store_u8(target, to, PAIR_END)
+            to += 1
+        put_record_crc(target, start, to)
 
 
 @inlined
-def publish(buffer, at, record, size):
-    """Copy a record into the log. Its size is stored last: without it, this is not a record."""
-    copy(buffer, at + _INT_SIZE, record, _INT_SIZE, size - _INT_SIZE)
-    publish_i32(buffer, at, size)
-
-
-@inlined
-def _write(target, size, route, physical_offset, queue_offset, now, body, keys, tags, numbers):
-    span = 0, len(body)
-    to = put_start(target, 0, size, route, physical_offset, queue_offset, now, body, span, numbers)
-    to = _put_pair(target, to, KEYS, keys)
-    to = _put_pair(target, to, TAGS, tags)
-    if load_i64(route, CRC_SIZE_AT) != 0:
-        put_record_crc(target, 0, to)
-
-
-@brief_kernel
-def put(
-    buffer,
-    at,
-    end,
-    base,
-    scratch,
-    route,
-    queue_offset,
-    now,
-    body,
-    keys,
-    tags,
-    flag,
-    flags,
-    born_timestamp,
-    reconsume_times,
-):
-    """Write a message as a record at `at`; return its size, or REFUSED if nothing was written.
-
-    It is refused if it does not end before `end`, or is longer than `scratch`, or is not plain, or
-    not valid. It is made in `scratch`: its last property is the CRC of all of it, the size
-    included, and the size must reach its place last. Without it, the bytes are not a record.
+def publish(buffer, at, records, size):
+    """Copy records into the log. The first one's size is stored last: without it, these are no
+    records.
     """
-    buffer, scratch = borrow(buffer), borrow(scratch)
-    keys_size, tags_size = _pair_size(KEYS, keys), _pair_size(TAGS, tags)
-    if keys_size < 0 or tags_size < 0 or flags & UNUSUAL != 0:
-        return REFUSED
-    if not (is_int(flag) and is_int(flags) and is_int(reconsume_times)):
-        return REFUSED
-    properties_size = keys_size + tags_size + load_i64(route, CRC_SIZE_AT)
-    part, body_size = load_i64(route, PART_LENGTH_AT), len(body)
-    size = HEAD_SIZE + body_size + part + LENGTH_SIZE + properties_size
-    if (
-        size > min(end - at, len(scratch))
-        or body_size > load_i64(route, LONGEST_BODY_AT)
-        or properties_size > MAX_PROPERTIES
-    ):
-        return REFUSED
-    numbers = flag, flags, born_timestamp, reconsume_times, properties_size
-    _write(scratch, size, route, base + at, queue_offset, now, body, keys, tags, numbers)
-    publish(buffer, at, scratch, size)
-    return size
+    copy(buffer, at + _INT_SIZE, records, _INT_SIZE, size - _INT_SIZE)
+    publish_i32(buffer, at, load_i32(records, 0))

@@ -6,9 +6,9 @@ Slow, and built on `mqlake.formats` alone: NumPy is not imported here, its array
 from __future__ import annotations
 
 from mqlake.dispatch.reference.adjacent import adjacent, locate
+from mqlake.dispatch.reference.batch_body import draft_batch
 from mqlake.dispatch.reference.describe import describe
 from mqlake.dispatch.reference.encode import properties_with_crc, state_crcs, write_records
-from mqlake.dispatch.reference.encode_draft import draft_batch, draft_messages
 from mqlake.dispatch.reference.index_entries import insert_entries, lookup_entries, relink
 from mqlake.dispatch.reference.messages import message_columns
 from mqlake.dispatch.reference.packed import packed
@@ -23,7 +23,6 @@ __all__ = [
     "copy_records",
     "describe",
     "draft_batch",
-    "draft_messages",
     "first_torn",
     "follow",
     "group",

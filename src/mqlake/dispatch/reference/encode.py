@@ -1,4 +1,4 @@
-"""Write drafts as records (twin of `compiled.encode`)."""
+"""Write drafts as records: as `compiled.encode`, by `record.encode_around`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from mqlake.formats import host, properties, record, record_crc, sys_flag
+from mqlake.formats import properties, record, record_crc, sys_flag
 
 if TYPE_CHECKING:
     from mqlake.dispatch.batch import Bytes, Longs
     from mqlake.dispatch.drafts import Drafts, Routes, Rows
-
-_HOST_BITS = sys_flag.BORN_HOST_V6 | sys_flag.STORE_HOST_V6
 
 
 def write_records(
@@ -33,41 +31,35 @@ def write_records(
         queue, born = routes.queues[row["queue"]], routes.hosts[row["host"]]
         if queue["part_length"] < 0 or born["part_length"] < 0:
             return number, to
-        born_host = _part(routes, born)
-        v6 = (len(born_host) == host.V6_SIZE) | (len(store_host) == host.V6_SIZE) << 1
-        body = _span(drafts.source, row, "body")
         texts = _span(drafts.texts, row, "properties")
         if append_crc:
             texts += record_crc.missing_separator(texts)
-        length = len(texts) + append_crc * record_crc.SIZE
-        if length > properties.MAX_LENGTH:
+        crc_size = append_crc * record_crc.SIZE
+        if append_crc and len(texts) + crc_size > properties.MAX_LENGTH:
             return number, to
-        rest = body + _part(routes, queue) + length.to_bytes(2, "big") + texts
-        size = record.HEAD_SIZES[v6] + len(rest) + append_crc * record_crc.SIZE
-        if size > end - to:
-            return number, to
-        flags = int(row["sys_flag"]) & ~_HOST_BITS | v6 << 4
+        flags, body = int(row["sys_flag"]), _span(drafts.source, row, "body")
         is_queued = sys_flag.is_queued(flags)
         queue_offset = int(queue["next_offset"]) if is_queued else 0
-        queue["next_offset"] += is_queued
-        head = record.HEADS[v6].pack(
-            size,
-            int(queue["magic"]),
-            zlib.crc32(body) & record.CRC_MASK,
-            int(row["queue_id"]),
-            int(row["flag"]),
-            queue_offset,
-            base + to,
-            flags,
-            int(row["born_timestamp"]) or now,
-            born_host,
-            now,
-            store_host,
-            int(row["reconsume_times"]),
-            int(row["prepared_transaction_offset"]),
-            len(body),
+        head = record.RecordHead(
+            magic=int(queue["magic"]),
+            queue_id=int(row["queue_id"]),
+            flag=int(row["flag"]),
+            queue_offset=queue_offset,
+            physical_offset=base + to,
+            sys_flag=flags,
+            born_timestamp=int(row["born_timestamp"]) or now,
+            born_host=_part(routes, born),
+            store_timestamp=now,
+            store_host=store_host,
+            reconsume_times=int(row["reconsume_times"]),
+            prepared_transaction_offset=int(row["prepared_transaction_offset"]),
         )
-        data = head + rest
+        parts = record.encode_around(head, body, _part(routes, queue), texts, crc_size)
+        size = parts.size
+        if size > end - to:
+            return number, to
+        queue["next_offset"] += is_queued
+        data = b"".join((parts.size_field, parts.head, body, parts.tail))
         if append_crc:
             data += record_crc.encode(zlib.crc32(data))
         target[to : to + size] = memoryview(data)

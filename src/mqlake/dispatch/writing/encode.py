@@ -1,21 +1,19 @@
-"""Turn many messages into records in one call.
+"""Write the records of batches, and of rows of tables, in one call.
 
-Python only packs the messages, as MessagePack, and looks up what the messages of a queue have in
-common; the kernels lay them out (`draft_messages`, `draft_batch`) and write them (`write_records`).
+A kernel writes drafts (`mqlake.dispatch.drafts`); another lays out the messages of a batch as such.
 The position that a record states can be changed afterwards (`state_crcs`).
 """
 
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 
 from mqlake.dispatch.batch import Bytes, Longs
-from mqlake.dispatch.drafts import DRAFT, HOST_ROUTE, QUEUE_ROUTE, Drafts, Routes, Rows, read_only
+from mqlake.dispatch.drafts import DRAFT, HOST_ROUTE, QUEUE_ROUTE, Drafts, Routes, Rows
 from mqlake.dispatch.kernel import Kernel
 from mqlake.formats import message_batch
 
@@ -25,19 +23,6 @@ _LEAD = 16
 _MANY = 1 << 20
 """Bytes of rows."""
 
-_TEXTS_BESIDES = 64
-"""Bytes of properties that a message may have beyond those packed: names, signs, digits."""
-
-_encode_into = msgspec.msgpack.Encoder().encode_into
-
-
-class Drafted(NamedTuple):
-    """Messages laid out, and the rows in which each queue and each host appears first."""
-
-    drafts: Drafts
-    queue_rows: list[int]
-    host_rows: list[int]
-
 
 class QueueRoute(NamedTuple):
     """What the records of a queue have in common; no `part` where its topic is not taken."""
@@ -46,27 +31,6 @@ class QueueRoute(NamedTuple):
     magic: int
     part: bytes | None
     """The topic as a record holds it: its length, and its bytes."""
-
-
-def draft_messages(messages: Sequence[object], longest_body: int, kernel: Kernel) -> Drafted:
-    """Lay out messages: structs that msgspec packs as lists of `mqlake.dispatch.drafts.FIELDS`.
-
-    A row is not regular where its message may not be storable as it is, or has a body of more than
-    `longest_body` bytes.
-
-    Raises:
-        Exception: whatever msgspec raises where a message holds what cannot be packed.
-    """
-    packed = bytearray(_LEAD)
-    _encode_into(messages, packed, _LEAD)
-    source = read_only(np.frombuffer(packed, np.uint8))
-    count = len(messages)
-    texts = np.empty(len(packed) + count * _TEXTS_BESIDES, np.uint8)
-    drafts = Drafts(source, texts, np.empty(count, DRAFT))
-    queue_rows, host_rows = np.empty(count, np.int32), np.empty(count, np.int32)
-    queues, hosts = kernel.draft_messages(drafts, _LEAD, queue_rows, host_rows, longest_body)
-    drafts = Drafts(source, read_only(texts), drafts.rows)
-    return Drafted(drafts, queue_rows[:queues].tolist(), host_rows[:hosts].tolist())
 
 
 def draft_batch(body: bytes, kernel: Kernel) -> Drafts | None:

@@ -6,17 +6,15 @@ Upstream: `DefaultMessageStore.asyncPutMessage`, `CommitLog.asyncPutMessage`, `M
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from struct import Struct
-from struct import error as StructError  # noqa: N812
 from zlib import crc32
 
 from mqlake.dispatch.drafts import Drafts
-from mqlake.errors import DiskError
+from mqlake.errors import DiskError, FormatError
 from mqlake.formats import record, record_crc, sys_flag
-from mqlake.formats.record_crc import BACKWARDS as _CRC_BACKWARDS
+from mqlake.formats.record import AroundBody
 from mqlake.storage.clock import Clock
+from mqlake.store.append.batches import Batches
 from mqlake.store.append.checks import (
-    NO_HOST_BITS,
     AppendChecks,
     Refusal,
     TopicPart,
@@ -26,11 +24,9 @@ from mqlake.store.append.checks import (
 )
 from mqlake.store.append.inner_batches import InnerBatches
 from mqlake.store.append.joined_crc import joined_crc
-from mqlake.store.append.many import ManyRecords
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.outside_puts import OutsidePuts
-from mqlake.store.append.plain_puts import PlainPuts, QueueRoutes
-from mqlake.store.append.plain_runs import PlainRuns
+from mqlake.store.append.packed_puts import PackedPuts, PutOne
 from mqlake.store.append.put_result import PutResult, PutStatus
 from mqlake.store.append.sent_puts import SentPuts
 from mqlake.store.live_settings import Current
@@ -38,17 +34,12 @@ from mqlake.store.log.owned_log import NextFileError, OwnedCommitLog
 from mqlake.store.queues.queue_offsets import QueueOffsets
 from mqlake.store.settings import StoreSettings
 
-_HEADS = tuple(zip(record.HEADS_BEHIND_SIZE, record.HEAD_SIZES, strict=True))
-_SIZE, _LENGTH = Struct(">i"), Struct(">H")
-_LENGTH_SIZE = _LENGTH.size
-_CRC_MASK = record.CRC_MASK
+_LENGTH_SIZE = 2
 _OK = PutStatus.PUT_OK
 _UNQUEUED_BIT = sys_flag.TRANSACTION_PREPARED & sys_flag.TRANSACTION_ROLLBACK
 _NOT_APPENDING = -1
 _LONG = 256 << 10
 """Bytes of a record that is written by calls, and whose CRC is put together."""
-_FEWEST_AT_ONCE = 8
-"""Below this number, messages are put faster one by one."""
 
 
 class Appender:
@@ -61,7 +52,7 @@ class Appender:
         has_batches: returns whether a topic's queues are batch consume queues.
 
     Attributes:
-        plain, sent: put plain messages, and messages that clients sent, faster.
+        sent: puts messages that clients sent.
         outside: for a caller that writes records itself.
     """
 
@@ -73,15 +64,13 @@ class Appender:
         clock: Clock,
         has_batches: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        self._log, self._table, self._now = log, offsets.table, clock.milliseconds
+        self._log, self._offsets, self._now = log, offsets, clock.milliseconds
         self._settings = settings
-        self._checks = AppendChecks(settings, log.largest_record)
-        routes = QueueRoutes(self._checks, settings)
-        self.plain = PlainPuts(log, offsets, self._checks, routes, clock)
-        self.sent = SentPuts(log, offsets, self._checks, settings, clock)
-        self.outside = OutsidePuts(log, offsets, self._checks, settings)
-        self._runs = PlainRuns(log, offsets, self._checks, routes)
-        self._many = ManyRecords(log, offsets, self._checks)
+        self._checks = checks = AppendChecks(settings, log.largest_record)
+        self._packed = PackedPuts(log, offsets, checks, settings, clock)
+        self.sent = SentPuts(log, offsets, checks, settings, clock)
+        self.outside = OutsidePuts(log, offsets, checks, settings)
+        self._batches = Batches(log, offsets, checks)
         self._inner = InnerBatches(has_batches)
         self._since = _NOT_APPENDING
         self._forces_crc = settings.now.force_verify_prop_crc
@@ -113,18 +102,20 @@ class Appender:
 
     def put(self, message: Message) -> PutResult:
         """Append one message."""
-        if (result := self.plain.put(message)) is not None:
+        if (result := self._packed.put(message, may_wait=True)) is not None:
             return result
-        try:
-            return self._put(message, self._checks.crc_size)
-        except (Refusal, DiskError, AttributeError, TypeError) as error:
-            return _answer(error, message)
-        finally:
-            self._since = _NOT_APPENDING
+        return self._put_alone(message, self._checks.crc_size)
+
+    def put_undelayed(self, message: Message) -> PutResult | None:
+        """Append a message as `put` does, if it is usual and cannot ask for a delay.
+
+        None if nothing was appended.
+        """
+        return self._packed.put(message, may_wait=False)
 
     def put_again(self, message: Message) -> PutResult:
         """Append a message that was accepted before, perhaps with a larger `maxMessageSize`."""
-        return self._put_again(message, self._checks.crc_size)
+        return self._put_alone(message, self._checks.crc_size, is_again=True)
 
     def put_again_without_crc(self, message: Message) -> PutResult:
         """Append a message that leaves no room for the record CRC, as a store without CRCs accepted
@@ -136,40 +127,27 @@ class Appender:
         if self._forces_crc or not record_crc.may_be_left_out(properties):
             reason = "the properties leave no room for the record CRC, which recovery requires"
             return PutResult(PutStatus.PROPERTIES_SIZE_EXCEEDED, reason=reason)
-        return self._put_again(message, 0)
+        return self._put_alone(message, 0, is_again=True)
 
-    def _put_again(self, message: Message, crc_size: int) -> PutResult:
+    def _put_alone(self, message: Message, crc_size: int, *, is_again: bool = False) -> PutResult:
         try:
-            return self._put(message, crc_size, is_again=True)
+            return self._put(message, crc_size, is_again=is_again)
         except (Refusal, DiskError, AttributeError, TypeError) as error:
             return _answer(error, message)
         finally:
             self._since = _NOT_APPENDING
 
-    def put_many(self, messages: Sequence[Message]) -> list[PutResult]:
-        """Append messages of any topics and queues, each as `put` would."""
-        if len(messages) < _FEWEST_AT_ONCE or self._checks.refusal is not None:
-            return [self.put(message) for message in messages]
-        results = self.put_runs(messages)
-        if len(results) == len(messages):
-            return results
-        self._since = now = max(self._now(), results[-1].store_timestamp if results else 0)
-        try:
-            return results + self._many.put(messages[len(results) :], now, self.put)
-        finally:
-            self._since = _NOT_APPENDING
+    def put_many(
+        self, messages: Sequence[Message], put_one: PutOne | None = None
+    ) -> list[PutResult]:
+        """Append messages of any topics and queues, each as `put` would.
 
-    def put_runs(self, messages: Sequence[Message]) -> list[PutResult]:
-        """Append the first of these messages, as `put_many` does, as long as they are plain and in
-        runs of one queue; return their results.
-
-        These ask for no delay.
+        Args:
+            put_one: puts those that are unusual, or may ask for a delay; None for `put`.
         """
-        if len(messages) < _FEWEST_AT_ONCE or self._checks.refusal is not None:
-            return []
         self._since = self._now()
         try:
-            return self._runs.put(messages, self._since)
+            return self._packed.put_many(messages, put_one or self.put)
         finally:
             self._since = _NOT_APPENDING
 
@@ -196,7 +174,7 @@ class Appender:
             return 0
         self._since = self._now()
         try:
-            return self._many.put_drafts(
+            return self._batches.put_drafts(
                 drafts, topic, queue_ids, born_host, self._since, whole=whole
             )
         except (Refusal, DiskError):
@@ -211,7 +189,7 @@ class Appender:
             self._since = self._now()
             if batch.is_inner:
                 return self._put_inner(batch)
-            return self._many.put_batch(batch, topic, self._since)
+            return self._batches.put_batch(batch, topic, self._since)
         except (Refusal, DiskError, AttributeError, TypeError) as error:
             return _answer(error, batch)
         finally:
@@ -219,7 +197,7 @@ class Appender:
 
     def _put_inner(self, batch: MessageBatch) -> PutResult:
         count = self._inner.check(batch)
-        queue_offset = self._table.get((batch.topic, batch.queue_id), 0)
+        queue_offset = self._offsets.next(batch.topic, batch.queue_id)
         message = self._inner.message(batch, count, queue_offset)
         return self._put(message, self._checks.crc_size, inner=count)
 
@@ -230,57 +208,57 @@ class Appender:
         one.
         """
         checks, body, flags = self._checks, message.body, message.sys_flag
-        queue = topic, queue_id = message.topic, message.queue_id
+        topic, queue_id = message.topic, message.queue_id
         if checks.refusal is not None or queue_id < 0:
             self._topic(topic, queue_id)
         magic, topic_data = checks.topic(topic)
         properties = encode_properties(message, crc_size, is_inner=inner > 0)
-        length = len(properties) + crc_size
         born_host, host_bits = checks.sender(message.born_host)
-        head, head_size = _HEADS[host_bits >> 4]
-        size = head_size + len(body) + len(topic_data) + _LENGTH_SIZE + length
+        around = record.HEAD_SIZES[host_bits >> 4] + len(topic_data) + _LENGTH_SIZE
+        size = around + len(body) + len(properties) + crc_size
         if len(body) > checks.longest_body or size > checks.largest_record:
             checks.sizes(0 if is_again else len(body), size)
-        table, log = self._table, self._log
-        queue_offset = 0 if flags & _UNQUEUED_BIT else table.get(queue, 0)
+        offsets, log = self._offsets, self._log
+        queue_offset = 0 if flags & _UNQUEUED_BIT else offsets.next(topic, queue_id)
         self._since = now = self._now()
-        body_crc = crc32(body)
+        head = record.RecordHead(
+            magic=magic,
+            queue_id=queue_id,
+            flag=message.flag,
+            queue_offset=queue_offset,
+            physical_offset=log.offset_for(size),
+            sys_flag=flags,
+            born_timestamp=message.born_timestamp or now,
+            born_host=born_host,
+            store_timestamp=now,
+            store_host=checks.store_host,
+            reconsume_times=message.reconsume_times,
+            prepared_transaction_offset=message.prepared_transaction_offset,
+        )
         try:
-            record_head = head.pack(
-                magic,
-                body_crc & _CRC_MASK,
-                queue_id,
-                message.flag,
-                queue_offset,
-                log.offset_for(size),
-                flags & NO_HOST_BITS | host_bits,
-                message.born_timestamp or now,
-                born_host,
-                now,
-                checks.store_host,
-                message.reconsume_times,
-                message.prepared_transaction_offset,
-                len(body),
-            )
-        except StructError as error:
-            raise illegal(f"a value does not fit into its field: {error}") from None
-        first, tail = _SIZE.pack(size), b"".join((topic_data, _LENGTH.pack(length), properties))
-        if size >= _LONG:
-            # Its body is neither copied nor gone through again.
-            if crc_size:
-                crc = joined_crc(crc32(record_head, crc32(first)), body_crc, len(body))
-                tail += (_CRC_BACKWARDS % (crc32(tail, crc) & _CRC_MASK))[::-1]
-            log.append_parts(size, first, (record_head, body, tail))
-        else:
-            rest = b"".join((record_head, body, tail))
-            if crc_size:
-                rest += (_CRC_BACKWARDS % (crc32(rest, crc32(first)) & _CRC_MASK))[::-1]
-            log.append_record(size, first, rest)
+            parts = record.encode_around(head, body, topic_data, properties, crc_size)
+        except FormatError as error:
+            raise illegal(str(error)) from None
+        self._append(parts, body, crc_size)
         if not flags & _UNQUEUED_BIT:
-            table[queue] = queue_offset + (inner or 1)
+            offsets.set(topic, queue_id, queue_offset + (inner or 1))
         return PutResult(
             _OK, log.end - size, size, queue_offset, now, inner or 1, store_host=checks.store_host
         )
+
+    def _append(self, parts: AroundBody, body: bytes, crc_size: int) -> None:
+        first, head, tail, body_crc, size = parts
+        if size >= _LONG:
+            # Its body is neither copied nor gone through again.
+            if crc_size:
+                crc = joined_crc(crc32(head, crc32(first)), body_crc, len(body))
+                tail += record_crc.encode(crc32(tail, crc))
+            self._log.append_parts(size, first, (head, body, tail))
+            return
+        rest = b"".join((head, body, tail))
+        if crc_size:
+            rest += record_crc.encode(crc32(rest, crc32(first)))
+        self._log.append_record(size, first, rest)
 
     def _topic(self, topic: str, queue_id: int) -> TopicPart:
         if self._checks.refusal is not None:

@@ -28,7 +28,6 @@ _KEYS, _TAGS, _DELAY = (
     f"{name}{properties.NAME_VALUE_SEPARATOR}"
     for name in (properties.KEYS, properties.TAGS, properties.DELAY)
 )
-NO_HOST_BITS = ~(sys_flag.BORN_HOST_V6 | sys_flag.STORE_HOST_V6)
 _MOST_CACHED = 4096
 # Bytes that the records of a batch may have in addition to the longest body.
 _MOST_BESIDES_BODIES = 64 << 10

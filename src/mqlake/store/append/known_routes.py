@@ -1,10 +1,10 @@
-"""What many records have in common, computed once (`dispatch.writing.plain_put.make_route`)."""
+"""What many records have in common, computed once (`dispatch.writing.puts.make_route`)."""
 
 from __future__ import annotations
 
 from typing import TypeVar
 
-from mqlake.dispatch.writing.plain_put import make_route
+from mqlake.dispatch.writing.puts import make_route
 from mqlake.store.append.checks import AppendChecks
 from mqlake.store.live_settings import Current
 from mqlake.store.settings import StoreSettings

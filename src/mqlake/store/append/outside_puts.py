@@ -14,11 +14,8 @@ from mqlake.store.append.checks import AppendChecks, Refusal
 from mqlake.store.append.known_routes import KnownRoutes
 from mqlake.store.live_settings import Current
 from mqlake.store.log.owned_log import OwnedCommitLog
-from mqlake.store.queues.queue_offsets import QueueOffsets
+from mqlake.store.queues.queue_offsets import Queue, QueueOffsets
 from mqlake.store.settings import StoreSettings
-
-Queue = tuple[str, int]
-"""A topic and a queue id."""
 
 
 class WritableEnd(NamedTuple):
@@ -47,7 +44,7 @@ class OutsidePuts:
         checks: AppendChecks,
         settings: Current[StoreSettings],
     ) -> None:
-        self._log, self._table, self._checks = log, offsets.table, checks
+        self._log, self._offsets, self._checks = log, offsets, checks
         self._routes = KnownRoutes[str](checks, settings)
 
     @property
@@ -63,7 +60,7 @@ class OutsidePuts:
 
     def next_offset(self, queue: Queue) -> int:
         """Return the queue offset of a queue's next record."""
-        return self._table.get(queue, 0)
+        return self._offsets.next(*queue)
 
     def route(self, topic: str) -> bytes | None:
         """Return the route of a topic's records, from the store's own host to queue 0.
@@ -84,4 +81,4 @@ class OutsidePuts:
         """
         # First: what was acknowledged must not be overwritten.
         self._log.end = end
-        self._table.update(queues)
+        self._offsets.update(queues)

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from mqlake.dispatch.batch import Bytes, Longs
-from mqlake.dispatch.writing.plain_put import REFUSED, PutSent, load_sent
+from mqlake.dispatch.writing.puts import REFUSED, PutSent, load_sent
 from mqlake.formats.host import V4_SIZE
 from mqlake.storage.clock import Clock
 from mqlake.store.append.checks import AppendChecks, Refusal, illegal
@@ -50,7 +50,7 @@ class SentPuts:
         settings: Current[StoreSettings],
         clock: Clock,
     ) -> None:
-        self._log, self._table, self._now = log, offsets.table, clock.milliseconds
+        self._log, self._offsets, self._now = log, offsets, clock.milliseconds
         self._checks, self._routes = checks, SentRoutes(checks, settings)
         self._scratch = np.empty(_MOST_BYTES, np.uint8)
 
@@ -72,7 +72,7 @@ class SentPuts:
 
         Args:
             queue_id: of a queue that the topic has.
-            data, properties, numbers: as `mqlake.dispatch.writing.plain_put.PutSent` says.
+            data, properties, numbers: as `mqlake.dispatch.writing.puts.PutSent` says.
         """
         kernel, log = self._kernel, self._log
         if kernel is None or self._checks.refusal is not None:
@@ -81,8 +81,9 @@ class SentPuts:
             route = self._routes[topic, queue_id, born_host]
         except Refusal:
             return None
-        queue, table, end, base = (topic, queue_id), self._table, log.end, log.base
-        queue_offset, now, at = table.get(queue, 0), self._now(), end - base
+        end, base = log.end, log.base
+        queue_offset, now = self._offsets.next(topic, queue_id), self._now()
+        at = end - base
         size = kernel(
             log.array,
             at,
@@ -103,5 +104,5 @@ class SentPuts:
             log.changed(at + 4, size - 4)
             log.changed(at, 4)
         log.end = end + size
-        table[queue] = queue_offset + 1
+        self._offsets.set(topic, queue_id, queue_offset + 1)
         return end, queue_offset, now

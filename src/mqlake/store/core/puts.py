@@ -15,13 +15,14 @@ from mqlake.storage.fork_guard import ForkGuard
 from mqlake.store.append.appender import Appender
 from mqlake.store.append.checks import Refusal
 from mqlake.store.append.message import Message, MessageBatch
-from mqlake.store.append.outside_puts import OutsidePuts, Queue
+from mqlake.store.append.outside_puts import OutsidePuts
 from mqlake.store.append.put_result import PutResult
 from mqlake.store.append.sent_puts import Placed
 from mqlake.store.core.ticks import LONGEST_TURN, Ticks
 from mqlake.store.delivery.redelivery import Redelivery
-from mqlake.store.delivery.schedule import Schedule, any_may_be_delayed
+from mqlake.store.delivery.schedule import Schedule
 from mqlake.store.live_settings import Current
+from mqlake.store.queues.queue_offsets import Queue
 from mqlake.store.settings import StoreSettings
 
 # Milliseconds after which a put dispatches the messages since the last dispatch by itself: under
@@ -50,26 +51,28 @@ class Puts:
         self._schedule = Schedule(settings, clock)
         self._clock, self._fork_guard = clock, fork_guard
         self.answer_if_busy = appender.answer_if_busy
-        self._append = appender.put
+        self._put_undelayed = appender.put_undelayed
         self.outside: OutsidePuts = appender.outside
-        self._put_plain = appender.plain.put
-        self._put_plain_fields = appender.plain.put_fields
         self._put_sent = appender.sent.put
 
     def put(self, message: Message) -> PutResult:
         """Append a message; it may be acknowledged once `watermarks` confirms it."""
-        result = self._put_plain(message)
+        result = self._put_undelayed(message)
         if result is None:
-            if message.delay_level or message.properties or message.encoded_properties:
-                try:
-                    message = self._schedule.apply(message)
-                except Refusal as refusal:
-                    return refusal.result
-            result = self._append(message)
+            result = self._put_other(message)
         # The clock is not read again. If it was set back, the facade's timer ticks.
         if result.store_timestamp - self._ticks.last > _LONGEST_TICK:
             self._ticks.run(LONGEST_TURN)
         return result
+
+    def _put_other(self, message: Message) -> PutResult:
+        """Append a message that is unusual, or may ask for a delay."""
+        try:
+            return self._appender.put(self._schedule.apply(message))
+        except Refusal as refusal:
+            return refusal.result
+        except (AttributeError, TypeError):  # It is not a message, or has values of other types.
+            return self._appender.put(message)
 
     def put_fields(
         self,
@@ -79,13 +82,8 @@ class Puts:
         keys: str | Sequence[str] = (),
         queue_id: int = 0,
     ) -> PutResult:
-        """Append the message with these fields, as `put` does, without a `Message`."""
-        result = self._put_plain_fields(topic, body, tags, keys, queue_id)
-        if result is None:
-            return self.put(Message(topic, body, tags, keys, queue_id=queue_id))
-        if result.store_timestamp - self._ticks.last > _LONGEST_TICK:
-            self._ticks.run(LONGEST_TURN)
-        return result
+        """Append the message with these fields, as `put` does."""
+        return self.put(Message(topic, body, tags, keys, queue_id=queue_id))
 
     def put_again(self, message: Message) -> PutResult:
         """Append a message that was accepted before, and whose delay may count now.
@@ -104,33 +102,9 @@ class Puts:
 
     def put_many(self, messages: Sequence[Message]) -> list[PutResult]:
         """Append messages of any topics and queues in a single call, each as `put` does."""
-        results = self._appender.put_runs(messages)
-        if len(results) < len(messages):
-            results += self._put_others(messages[len(results) :])
+        results = self._appender.put_many(messages, self._put_other)
         self._tick_if_late()
         return results
-
-    def _put_others(self, messages: Sequence[Message]) -> list[PutResult]:
-        refused: dict[int, PutResult] = {}
-        if any_may_be_delayed(messages):
-            messages, refused = self._apply_schedule(messages)
-        results = self._appender.put_many(messages)
-        for number, refusal in refused.items():
-            results.insert(number, refusal)
-        return results
-
-    def _apply_schedule(
-        self, messages: Sequence[Message]
-    ) -> tuple[list[Message], dict[int, PutResult]]:
-        """Return the messages to put, and the results of the others by position, ascending."""
-        taken: list[Message] = []
-        refused: dict[int, PutResult] = {}
-        for number, message in enumerate(messages):
-            try:
-                taken.append(self._schedule.apply(message))
-            except Refusal as refusal:
-                refused[number] = refusal.result
-        return taken, refused
 
     def put_batch(self, batch: MessageBatch) -> PutResult:
         """Append all messages of a batch, or none."""

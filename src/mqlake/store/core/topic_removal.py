@@ -86,7 +86,7 @@ class TopicRemoval:
         """Return the queues of a topic that have been put messages which are not dispatched yet."""
         if self._settings.now.is_slave or self._dispatcher.position >= self._log.end:
             return []
-        return [queue_id for name, queue_id in self._offsets.table if name == topic]
+        return [queue_id for name, queue_id in self._offsets if name == topic]
 
     def remove(self, topic: str) -> None:
         """Delete a topic's messages, its queues, and the groups' offsets in them, durably.

@@ -5,7 +5,7 @@ Upstream: `HookUtils.handleScheduleMessage`, `transformDelayLevelMessage`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import msgspec
 
@@ -36,16 +36,6 @@ def may_be_delayed(message: Message) -> bool:
     return message.delay_level > 0 or (
         pairs is not None and (DELAY in pairs or asks_for_timer(pairs))
     )
-
-
-def any_may_be_delayed(messages: Sequence[Message]) -> bool:
-    """Return the same for many messages in one call: brokers put hundreds that are encoded
-    already.
-    """
-    if [message for message in messages if message.delay_level or message.properties]:
-        return True
-    encoded = b"".join([message.encoded_properties or b"" for message in messages])
-    return _DELAY in encoded or _TIMER in encoded
 
 
 class Schedule:

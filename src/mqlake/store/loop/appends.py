@@ -13,12 +13,13 @@ from mqlake.dispatch.batch import Bytes, Longs
 from mqlake.dispatch.drafts import Drafts
 from mqlake.formats.properties import NAME_VALUE_SEPARATOR, WAIT, decode_properties
 from mqlake.store.append.message import Message, MessageBatch
-from mqlake.store.append.outside_puts import OutsidePuts, Queue
+from mqlake.store.append.outside_puts import OutsidePuts
 from mqlake.store.append.put_result import PutError, PutResult
 from mqlake.store.delivery.transactions import Ended
 from mqlake.store.loop.acknowledgements import Acknowledgements
 from mqlake.store.loop.dispatching import Dispatching
 from mqlake.store.owned_store import OwnedStore
+from mqlake.store.queues.queue_offsets import Queue
 
 _WAITS = f"{WAIT}{NAME_VALUE_SEPARATOR}true".encode()
 _ASKS = f"{WAIT}{NAME_VALUE_SEPARATOR}".encode()
@@ -87,7 +88,7 @@ class Appends:
         """Append one message of a client, as `SentPuts.put` does.
 
         Args:
-            data, properties, numbers: as `mqlake.dispatch.writing.plain_put.PutSent` says.
+            data, properties, numbers: as `mqlake.dispatch.writing.puts.PutSent` says.
 
         Returns:
             The physical offset and the queue offset. None if nothing was appended: the message is

@@ -5,29 +5,91 @@ Upstream: `QueueOffsetOperator`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-class QueueOffsets:
-    """Next queue offsets by topic and queue id; 0 for a queue without messages.
+import numpy as np
+
+from mqlake.dispatch.batch import Longs
+
+_FIRST = 64
+_NO_MESSAGES = -1
+
+Queue = tuple[str, int]
+"""A topic and a queue id."""
+
+
+class QueueOffsets(Mapping[Queue, int]):
+    """Next queue offsets by queue, of the queues that have had messages.
+
+    They are in an array, which kernels that append messages read and change.
 
     Attributes:
-        table: (topic, queue id) → next queue offset, for the append itself.
+        ends: i8[n], the next queue offset of each numbered queue; -1 for one without messages. It
+            is replaced by a longer array if there are more queues.
     """
 
     def __init__(self) -> None:
-        self.table: dict[tuple[str, int], int] = {}
+        self._numbers: dict[Queue, int] = {}
+        self._unused: list[int] = []
+        self._on_remove: list[Callable[[], None]] = []
+        self._use(np.full(_FIRST, _NO_MESSAGES, np.int64))
+
+    def _use(self, ends: Longs) -> None:
+        self.ends = ends
+        self._ends: memoryview[int] = ends.data
+
+    def on_remove(self, forget: Callable[[], None]) -> None:
+        """Call a function when a number belongs to its queue no more."""
+        self._on_remove.append(forget)
+
+    def number(self, queue: Queue) -> int:
+        """Return the number of a queue."""
+        number = self._numbers.get(queue)
+        if number is None:
+            number = self._unused.pop() if self._unused else len(self._numbers)
+            if number == len(self.ends):
+                more = np.full(number, _NO_MESSAGES, np.int64)
+                self._use(np.concatenate([self.ends, more]))
+            self._numbers[queue] = number
+        return number
 
     def next(self, topic: str, queue_id: int) -> int:
-        """Return the queue offset of the queue's next message."""
-        return self.table.get((topic, queue_id), 0)
+        """Return the queue offset of the queue's next message; 0 if it has had none."""
+        number = self._numbers.get((topic, queue_id))
+        return 0 if number is None else max(self._ends[number], 0)
 
     def set(self, topic: str, queue_id: int, offset: int) -> None:
         """Set the queue offset of the queue's next message."""
-        self.table[topic, queue_id] = offset
+        number = self.number((topic, queue_id))
+        self._ends[number] = offset
+
+    def update(self, queues: Iterable[tuple[Queue, int]]) -> None:
+        """Set the queue offsets of the next messages of queues."""
+        for queue, offset in queues:
+            self._ends[self.number(queue)] = offset
 
     def topics(self) -> list[str]:
         """Return the topics that have a queue, sorted."""
-        return sorted({topic for topic, _ in self.table})
+        return sorted({topic for topic, _ in self})
 
     def remove(self, topic: str, queue_id: int) -> None:
         """Forget a queue."""
-        self.table.pop((topic, queue_id), None)
+        number = self._numbers.pop((topic, queue_id), None)
+        if number is not None:
+            self._ends[number] = _NO_MESSAGES
+            self._unused.append(number)
+            for forget in self._on_remove:
+                forget()
+
+    def __getitem__(self, queue: Queue) -> int:
+        end = self._ends[self._numbers[queue]]
+        if end == _NO_MESSAGES:
+            raise KeyError(queue)
+        return end
+
+    def __iter__(self) -> Iterator[Queue]:
+        ends = self._ends
+        return (queue for queue, number in self._numbers.items() if ends[number] != _NO_MESSAGES)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

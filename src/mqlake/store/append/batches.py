@@ -1,16 +1,14 @@
-"""Append many messages, or a batch, with one kernel call (`mqlake.dispatch.writing.encode`)."""
+"""Append the messages of a batch with one kernel call (`mqlake.dispatch.writing.encode`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from functools import cached_property
-from itertools import repeat
 
 import numpy as np
 
 from mqlake.dispatch.batch import Bytes
-from mqlake.dispatch.drafts import Drafts, Routes, Rows
+from mqlake.dispatch.drafts import Drafts, Routes
 from mqlake.dispatch.kernel import Kernel, load
 from mqlake.dispatch.writing import encode
 from mqlake.dispatch.writing.encode import QueueRoute
@@ -19,13 +17,13 @@ from mqlake.formats import properties, record, record_crc, sys_flag
 from mqlake.formats.file_name import MAX_NAME_BYTES
 from mqlake.formats.message_batch import decode_batch, encode_batch
 from mqlake.store.append.checks import AppendChecks, Refusal, TopicPart, illegal, too_long
-from mqlake.store.append.message import Message, MessageBatch
+from mqlake.store.append.message import MessageBatch
 from mqlake.store.append.put_result import PutResult, PutStatus
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.queues.queue_offsets import QueueOffsets
 
 _LENGTH_SIZE = 2
-# Maximum bytes of a record in addition to its packed message.
+# Maximum bytes of a record in addition to its message.
 MOST_BESIDES = record.HEAD_SIZES[-1] + 2 * _LENGTH_SIZE + MAX_NAME_BYTES + 64 + 1 + record_crc.SIZE
 
 _DELAY = properties.DELAY.encode()
@@ -33,75 +31,17 @@ _DELAY = properties.DELAY.encode()
 # Bytes of scratch memory that are kept from one call to the next.
 _MOST_KEPT = 1 << 20
 
-PutOne = Callable[[Message], PutResult]
 
-
-class ManyRecords:
-    """Put many messages at the end of a log in one call."""
+class Batches:
+    """Put batches at the end of a log. For one thread."""
 
     def __init__(self, log: OwnedCommitLog, offsets: QueueOffsets, checks: AppendChecks) -> None:
-        self._log, self._table, self._checks = log, offsets.table, checks
+        self._log, self._offsets, self._checks = log, offsets, checks
         self._scratch: Bytes = np.empty(0, np.uint8)
 
     @cached_property
     def _kernel(self) -> Kernel:
         return load()
-
-    def put(self, messages: Sequence[Message], now: int, put_one: PutOne) -> list[PutResult]:
-        """Append messages; unusual ones go through `put_one`.
-
-        These are the messages that the kernel does not accept: those to refuse, the first of a new
-        file, rare types.
-        """
-        try:
-            drafted = encode.draft_messages(messages, self._checks.longest_body, self._kernel)
-        except (TypeError, ValueError, OverflowError):
-            return [put_one(message) for message in messages]
-        firsts = [messages[row] for row in drafted.queue_rows]
-        queues = {(message.topic, message.queue_id): at for at, message in enumerate(firsts)}
-        hosts = [self._born_host(messages[row].born_host) for row in drafted.host_rows]
-        routes = encode.make_routes(
-            [self._queue(*queue) for queue in queues], [*hosts, self._checks.store_host]
-        )
-        return self._put(messages, drafted.drafts, queues, routes, now, put_one)
-
-    def _put(
-        self,
-        messages: Sequence[Message],
-        drafts: Drafts,
-        queues: dict[tuple[str, int], int],
-        routes: Routes,
-        now: int,
-        put_one: PutOne,
-    ) -> list[PutResult]:
-        results: list[PutResult] = []
-        names, next_offsets = list(queues), routes.queues["next_offset"]
-
-        def note(numbers: Iterable[int]) -> None:
-            for number in numbers:
-                if next_offset := int(next_offsets[number]):
-                    self._table[names[number]] = next_offset
-
-        try:
-            while True:
-                reached = first = len(results)
-                with suppress(DiskError):  # A message that is put by itself reports what is wrong.
-                    reached = self._write(drafts, first, routes, now)
-                results += self._results(drafts.rows[first:reached], now)
-                if reached == len(messages):
-                    return results
-                message = messages[reached]
-                number = _number(queues, message)
-                if number is None:
-                    results.append(put_one(message))
-                else:
-                    note([number])
-                    results.append(put_one(message))
-                    next_offsets[number] = self._table.get(names[number], 0)
-                # Store timestamps never decrease: searches by time are binary searches.
-                now = max(now, results[-1].store_timestamp)
-        finally:
-            note(range(len(names)))
 
     def put_batch(self, batch: MessageBatch, topic: TopicPart, now: int) -> PutResult:
         """Append all messages of a batch in one file.
@@ -120,14 +60,14 @@ class ManyRecords:
         total = count * each + int(rows["body_length"].sum()) + length
         self._checks.sizes(len(batch.body), total)
         self._checks.batch_size(total)
-        queue_offset = self._table.get(queue, 0)
+        queue_offset = self._offsets.next(*queue)
         routes = encode.make_routes(
             [QueueRoute(queue_offset, topic.magic, topic.data)], [sender.host, store_host]
         )
         self._log.make_room(total)
-        written = self._write(drafts, 0, routes, now, most=total)
+        written = self._write(drafts, routes, now, total)
         assert written == count
-        self._table[queue] = queue_offset + count
+        self._offsets.set(*queue, queue_offset + count)
         offsets = rows["physical_offset"].tolist()
         return PutResult(
             PutStatus.PUT_OK,
@@ -167,13 +107,14 @@ class ManyRecords:
         topic, sender = self._checks.topic(name), self._checks.sender(born_host)
         queues = [(name, queue_id) for queue_id in queue_ids]
         routes = encode.make_routes(
-            [QueueRoute(self._table.get(queue, 0), topic.magic, topic.data) for queue in queues],
+            [QueueRoute(self._offsets.next(*queue), topic.magic, topic.data) for queue in queues],
             [sender.host, self._checks.store_host],
         )
-        reached = self._write(drafts, 0, routes, now, whole=whole)
+        most = len(drafts.source) + len(drafts.rows) * MOST_BESIDES
+        reached = self._write(drafts, routes, now, most, whole=whole)
         for queue, next_offset in zip(queues, routes.queues["next_offset"].tolist(), strict=True):
             if next_offset:
-                self._table[queue] = next_offset
+                self._offsets.set(*queue, next_offset)
         return reached
 
     def _draft(self, batch: MessageBatch) -> tuple[Drafts, int]:
@@ -211,32 +152,21 @@ class ManyRecords:
         return drafts, total
 
     def _write(
-        self,
-        drafts: Drafts,
-        first: int,
-        routes: Routes,
-        now: int,
-        *,
-        whole: bool = False,
-        most: int | None = None,
+        self, drafts: Drafts, routes: Routes, now: int, most: int, *, whole: bool = False
     ) -> int:
-        """Write drafts from row `first` on into the current file; return the next row.
+        """Write drafts into the current file; return how many, from the first on.
 
         Args:
+            most: bytes that the records need.
             whole: nothing is written unless all certainly fit.
-            most: bytes that the records need, if known.
 
         Raises:
             DiskError: the disk refused the records; nothing has changed.
         """
-        log, count = self._log, len(drafts.rows)
-        if most is None:
-            most = len(drafts.source) + (count - first) * MOST_BESIDES
-        room = 0
-        with suppress(DiskError):  # A message that is put by itself reports what is wrong.
-            room = log.room_for(most)
+        log = self._log
+        room = log.room_for(most)
         if not room or (whole and room < most):
-            return first
+            return 0
         scratch, next_offsets = self._scratch_of(room), routes.queues["next_offset"].copy()
         reached, end = encode.write_records(
             scratch,
@@ -244,7 +174,7 @@ class ManyRecords:
             room,
             log.end,
             drafts,
-            first,
+            0,
             routes,
             now,
             self._kernel,
@@ -266,40 +196,6 @@ class ManyRecords:
         if len(self._scratch) < size:
             self._scratch = np.empty(size, np.uint8)
         return self._scratch
-
-    def _results(self, rows: Rows, now: int) -> list[PutResult]:
-        return list(
-            map(
-                PutResult,
-                repeat(PutStatus.PUT_OK),
-                rows["physical_offset"].tolist(),
-                rows["size"].tolist(),
-                rows["queue_offset"].tolist(),
-                repeat(now),
-                repeat(1),
-                repeat(self._checks.store_host),
-            )
-        )
-
-    def _queue(self, topic: str, queue_id: int) -> QueueRoute:
-        try:
-            part = self._checks.topic(topic)
-        except Refusal:
-            return QueueRoute(0, 0, None)
-        return QueueRoute(self._table.get((topic, queue_id), 0), part.magic, part.data)
-
-    def _born_host(self, text: str) -> bytes | None:
-        try:
-            return self._checks.sender(text).host
-        except Refusal:
-            return None
-
-
-def _number(queues: dict[tuple[str, int], int], message: Message) -> int | None:
-    try:
-        return queues.get((message.topic, message.queue_id))
-    except (AttributeError, TypeError):  # It is not a message, or has fields of other types.
-        return None
 
 
 def _without_crcs(body: bytes) -> bytes:

@@ -1,6 +1,6 @@
-"""Encode messages, given as MessagePack, as drafts of records.
+"""Read a message (`mqlake.store.append.message`) that this process has packed as MessagePack.
 
-The MessagePack comes from `msgspec` in this process and is assumed to be well-formed.
+The MessagePack comes from `msgspec` and is assumed to be well-formed.
 """
 
 # pyright: basic
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mqlake.dispatch.compiled.encode_packed import (
+from mqlake.dispatch.compiled.packed_values import (
     BYTES,
     INT,
     LIST,
@@ -22,18 +22,12 @@ from mqlake.dispatch.compiled.encode_packed import (
     behind,
     value,
 )
-from mqlake.dispatch.compiled.queues import bytes_hash, equal_bytes
 from mqlake.dispatch.compiled.record_crc import may_hold_crc
-from mqlake.dispatch.drafts import FIELDS
+from mqlake.dispatch.writing.packed_layout import FIELDS
 from mqlake.formats import properties, sys_flag
 from mqlake.kernels.decimal import put_decimal
-from mqlake.kernels.jit import inlined, kernel, outlined
-from mqlake.kernels.memory import (
-    borrow,
-    copy,
-    load_u8,
-    store_u8,
-)
+from mqlake.kernels.jit import inlined, outlined
+from mqlake.kernels.memory import copy, load_u8, store_u8
 from mqlake.kernels.text_search import holds
 
 _KEYS, _TAGS, _DELAY, _INNER_NUM = (
@@ -43,9 +37,7 @@ _KEYS, _TAGS, _DELAY, _INNER_NUM = (
 _RARE = properties.INNER_NUM.index("M")
 _NAME_END, _PAIR_END = ord(properties.NAME_VALUE_SEPARATOR), ord(properties.PROPERTY_SEPARATOR)
 _SPACE = ord(properties.KEY_SEPARATOR)
-_MAX_PROPERTIES = properties.MAX_LENGTH
 _INNER_BATCH = sys_flag.INNER_BATCH
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _MIN_I32, _MAX_I32 = -(1 << 31), (1 << 31) - 1
 
 FIELD_COUNT = len(FIELDS)
@@ -146,29 +138,6 @@ def _may_be_odd(texts, start, end):
 
 
 @inlined
-def _number_of(source, at, length, other, slots, keys, count, seed):
-    """Return the number of a text together with `other`; `count`, the next, where it is new.
-
-    `keys` has of each number (position, length, other).
-    """
-    mask = len(slots) - 1
-    state = seed ^ np.uint64(other) * _MULTIPLIER
-    slot = np.int64(bytes_hash(source, at, length, state)) & mask
-    while slots[slot] != 0:
-        number = np.int64(slots[slot]) - 1
-        if (
-            keys[number, 1] == length
-            and keys[number, 2] == other
-            and equal_bytes(source, at, source, keys[number, 0], length)
-        ):
-            return number
-        slot = (slot + 1) & mask
-    slots[slot] = count + 1
-    keys[count, 0], keys[count, 1], keys[count, 2] = at, length, other
-    return count
-
-
-@inlined
 def read_fields(source, at, kinds, starts, numbers):
     """Note what the fields of the message at `at` are; (whether it is one, position behind)."""
     kind, _, fields, inside = value(source, at)
@@ -199,7 +168,7 @@ def are_usual(kinds, numbers, longest_body):
 
 
 @outlined
-def _put_properties(texts, to, source, kinds, starts, numbers):
+def put_properties(texts, to, source, kinds, starts, numbers):
     """Write a message's properties; (position after them, whether they are as most are)."""
     start, ok = to, True
     if kinds[ENCODED] == BYTES:
@@ -235,64 +204,3 @@ def _put_properties(texts, to, source, kinds, starts, numbers):
         ok &= fits
         to = _put_byte(texts, to, _PAIR_END)
     return to, ok
-
-
-@kernel
-def draft_messages(source, lead, drafts, texts, queue_rows, host_rows, longest_body, seed):
-    """Fill a draft for each message; return (how many queues, how many hosts).
-
-    `source` has `lead` bytes before a MessagePack list of messages, each a list of its fields.
-    `queue_rows` and `host_rows` get the row in which each queue or host appears first.
-    """
-    source, texts = borrow(source), borrow(texts)
-    count = len(drafts)
-    size = 4
-    while size < 2 * count:
-        size *= 2
-    queue_slots, host_slots = np.zeros(size, np.int32), np.zeros(size, np.int32)
-    queue_keys, host_keys = np.empty((count, 3), np.int64), np.empty((count, 3), np.int64)
-    kinds, starts, numbers = (
-        np.empty(FIELD_COUNT, np.int64),
-        np.empty(FIELD_COUNT, np.int64),
-        np.empty(FIELD_COUNT, np.int64),
-    )
-    queues = hosts = to = np.int64(0)
-    _, _, _, at = value(source, lead)
-    for row in range(count):
-        draft = drafts[row]
-        draft.regular = 0
-        is_message, at = read_fields(source, at, kinds, starts, numbers)
-        if not is_message or not are_usual(kinds, numbers, longest_body):
-            continue
-        end, ok = _put_properties(texts, to, source, kinds, starts, numbers)
-        if not ok or end - to > _MAX_PROPERTIES:
-            continue
-        draft.properties_at, draft.properties_length = to, end - to
-        to = end
-        draft.body_at, draft.body_length = starts[BODY], numbers[BODY]
-        draft.queue_id, draft.flag = numbers[QUEUE_ID], numbers[FLAG]
-        draft.sys_flag, draft.reconsume_times = numbers[SYS_FLAG], numbers[RECONSUME_TIMES]
-        draft.born_timestamp = numbers[BORN_TIMESTAMP]
-        draft.prepared_transaction_offset = numbers[PREPARED]
-        number = _number_of(
-            source,
-            starts[TOPIC],
-            numbers[TOPIC],
-            numbers[QUEUE_ID],
-            queue_slots,
-            queue_keys,
-            queues,
-            seed,
-        )
-        if number == queues:
-            queue_rows[queues] = row
-            queues += 1
-        draft.queue = number
-        number = _number_of(
-            source, starts[BORN_HOST], numbers[BORN_HOST], 0, host_slots, host_keys, hosts, seed
-        )
-        if number == hosts:
-            host_rows[hosts] = row
-            hosts += 1
-        draft.host, draft.regular = number, 1
-    return queues, hosts
