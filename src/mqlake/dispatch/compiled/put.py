@@ -135,9 +135,9 @@ def write_record(target, start, size, numbers, hosts, topic, body, texts, crc):
 
 
 @inlined
-def publish(buffer, at, records, size):
+def publish(buffer, at, records, start, size):
     """Copy records into the log. The first one's size is stored last: without it, these are no
     records.
     """
-    copy(buffer, at + _INT_SIZE, records, _INT_SIZE, size - _INT_SIZE)
-    publish_i32(buffer, at, load_i32(records, 0))
+    copy(buffer, at + _INT_SIZE, records, start + _INT_SIZE, size - _INT_SIZE)
+    publish_i32(buffer, at, load_i32(records, start))

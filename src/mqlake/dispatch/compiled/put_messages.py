@@ -37,6 +37,7 @@ from mqlake.dispatch.compiled.put import (
 )
 from mqlake.dispatch.writing.packed_layout import (
     APPENDS_CRC_AT,
+    COUNT,
     DONE,
     FIELDS_AT,
     FOLLOWING,
@@ -54,6 +55,7 @@ from mqlake.dispatch.writing.packed_layout import (
     QUEUE_OFFSETS,
     QUEUES,
     REASON,
+    RECORDS_AT,
     ROW,
     SEED_AT,
     SIZE,
@@ -120,20 +122,20 @@ def _reason(state, packed, at, following, kinds, starts, numbers, delays):
 
 @brief_kernel
 def put_messages(
-    log, at, room_end, base, scratch, room, packed, position, most, now, delays, state, ends, out
+    log, at, room_end, base, room, packed, position, most, now, delays, state, ends, out
 ):
     """Put messages until one must be left; return how many were put.
 
-    Their records are written to `scratch`. If they are few bytes, they are then published in the
-    log, else that is left to the caller: `out` tells. The ends of their queues are counted up in
-    any case.
+    Their records are written to the end of `state`. If they are few bytes, they are then published
+    in the log, else that is left to the caller: `out` tells. The ends of their queues are counted
+    up in any case.
 
     Args:
         log: u1[n], the file of the log to which records are appended.
         at: the position of the next record.
         room_end: the position before which records may be published.
         base: the physical offset of the file's first byte.
-        scratch, room: u1[n], and how many bytes of it may be used.
+        room: maximum bytes of records.
         packed, position: messages, and where the next one begins.
         most: up to MOST messages.
         now: the store timestamp, in milliseconds.
@@ -141,7 +143,7 @@ def put_messages(
         state, out: see `packed_layout`.
         ends: i8[n], next queue offsets; below 0 for a queue without messages.
     """
-    log, scratch, packed, state = borrow(log), borrow(scratch), borrow(packed), borrow(state)
+    log, packed, state = borrow(log), borrow(packed), borrow(state)
     ends, out = borrow(ends), borrow(out)
     kinds = borrow(out[FIELDS_AT : FIELDS_AT + FIELD_COUNT])
     starts = borrow(out[FIELDS_AT + FIELD_COUNT : FIELDS_AT + 2 * FIELD_COUNT])
@@ -191,14 +193,15 @@ def put_messages(
         hosts = state, host + MORE_AT, born_size, state, np.int64(STORE_HOST_AT), own_size
         topic = packed, starts[TOPIC], numbers[TOPIC]
         body = packed, starts[BODY], numbers[BODY]
-        write_record(scratch, to, size, fields, hosts, topic, body, texts, crc)
+        write_record(state, RECORDS_AT + to, size, fields, hosts, topic, body, texts, crc)
         out[OFFSETS + count], out[SIZES + count] = offset, size
         out[QUEUE_OFFSETS + count], out[QUEUE_NUMBERS + count] = queue_offset, queue_number
         to += size
         count += 1
         position = following
-    out[REASON], out[POSITION], out[SIZE], out[IS_PUBLISHED] = reason, position, to, 0
+    out[REASON], out[POSITION], out[COUNT] = reason, position, count
+    out[SIZE], out[IS_PUBLISHED] = to, 0
     if 0 < to <= _MOST_BY_MAPPING and at + to <= room_end:
-        publish(log, at, scratch, to)
+        publish(log, at, state, np.int64(RECORDS_AT), to)
         out[IS_PUBLISHED] = 1
     return count

@@ -90,5 +90,5 @@ def put_sent(buffer, at, end, base, scratch, route, queue_offset, now, data, pro
     topic, body = (route, PART_AT + prefix, topic_size), (data, body_at, body_size)
     texts, crc = (properties, 0, stored), 1 if crc_size != 0 else 0
     write_record(scratch, 0, size, fields, hosts, topic, body, texts, crc)
-    publish(buffer, at, scratch, size)
+    publish(buffer, at, scratch, 0, size)
     return size

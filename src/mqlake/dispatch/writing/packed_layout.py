@@ -69,12 +69,15 @@ TEXTS_AT: Final = STORE_HOST_AT + 24
 TEXTS: Final = 48 << 10
 """Bytes for the properties of one message."""
 QUEUES, _END = _table(TEXTS_AT + TEXTS, KEY_AT + 256, 1 << 16)
-HOSTS, STATE_SIZE = _table(_END, KEY_AT + 64, 1 << 12)
+HOSTS, RECORDS_AT = _table(_END, KEY_AT + 64, 1 << 12)
+RECORDS: Final = 1 << 20
+"""Bytes of the records of one call."""
+STATE_SIZE: Final = RECORDS_AT + RECORDS
 
 # What the kernel tells: why it ended, the position of the next message and of the one after that,
-# bytes of records, whether they are in the log, the row to be filled in. Then, from the position
-# FIELDS_AT on, scratch; and a column each of MOST numbers.
-REASON, POSITION, FOLLOWING, SIZE, IS_PUBLISHED, ROW = range(6)
+# number and bytes of records, whether they are in the log, the row to be filled in. Then, from the
+# position FIELDS_AT on, scratch; and a column each of MOST numbers.
+REASON, POSITION, FOLLOWING, COUNT, SIZE, IS_PUBLISHED, ROW = range(7)
 FIELDS_AT: Final = 8
 MOST: Final = 1024
 """Messages of one call."""

@@ -10,11 +10,11 @@ from mqlake.dispatch.kernel import is_compiled
 from mqlake.formats.host import V4_SIZE, V6_SIZE
 
 PutMessages = Callable[..., int]
-"""put_messages(log, at, room_end, base, scratch, room, packed messages, position, most, now,
-delays, state, ends, out): write and publish records, as `mqlake.dispatch.compiled.put_messages`
+"""put_messages(log, at, room_end, base, room, packed messages, position, most, now, delays, state,
+ends, out): write and publish records, as `mqlake.dispatch.compiled.put_messages`
 says.
 
-The caller passes exactly: writable arrays of bytes for log, scratch and state, writable arrays of
+The caller passes exactly: writable arrays of bytes for log and state, writable arrays of
 i8 for ends and out, `bytes` for the packed messages, and numbers.
 """
 
@@ -42,7 +42,7 @@ def load_messages() -> PutMessages | None:
     from mqlake.dispatch.compiled import put_messages
     from mqlake.kernels.entry_point import BYTES, DATA, INT, LONGS, entry_point
 
-    position = BYTES, INT, INT, INT, BYTES, INT
+    position = BYTES, INT, INT, INT, INT
     packed = DATA, INT, INT, INT, INT
     return entry_point(put_messages.put_messages, *position, *packed, BYTES, LONGS, LONGS)
 

@@ -32,8 +32,6 @@ from mqlake.store.settings import StoreSettings
 _OK = PutStatus.PUT_OK
 _LONGEST = 64 << 10
 """Bytes of a body. A longer one is written without being copied to packed messages."""
-_MOST_BYTES = 1 << 20
-"""Bytes of the records of one call."""
 _MOST_BESIDES = record.HEAD_SIZES[-1] + 2 + 2 + MAX_NAME_BYTES + 64 + 1 + record_crc.SIZE
 """Bytes of a record in addition to its packed message."""
 _SHORT_LIST = 16
@@ -58,7 +56,6 @@ class PackedPuts:
         self._log, self._offsets, self._now = log, offsets, clock.milliseconds
         self._checks, self._host = checks, checks.store_host
         self._kernel = load_messages()
-        self._scratch: Bytes = np.empty(_MOST_BYTES, np.uint8)
         self._out = np.zeros(layout.OUT_SIZE, np.int64)
         self._told: memoryview[int] = self._out.data
         self._state: Bytes = np.zeros(layout.STATE_SIZE, np.uint8)
@@ -137,45 +134,45 @@ class PackedPuts:
             return None
         now, end, base, told = self._now(), log.end, log.base, self._told
         at = end - base
-        while not kernel(
-            log.array,
-            at,
-            log.room_end,
-            base,
-            self._scratch,
-            min(log.room_end - at, _MOST_BYTES),
-            packed,
-            layout.PACKED_AT,
-            1,
-            now,
-            may_wait,
-            self._state,
-            self._offsets.ends,
-            self._out,
-        ):
-            if not self._learn(told[layout.REASON], message):
-                return None
-        size = told[layout.SIZE]
         try:
-            self._append(at, size, 1)
+            while not kernel(
+                log.array,
+                at,
+                log.room_end,
+                base,
+                min(log.room_end - at, layout.RECORDS),
+                packed,
+                layout.PACKED_AT,
+                1,
+                now,
+                may_wait,
+                self._state,
+                self._offsets.ends,
+                self._out,
+            ):
+                if not self._learn(told[layout.REASON], message):
+                    return None
+            size = told[layout.SIZE]
+            self._append(at, size)
         except DiskError:  # Whoever puts it next reports it.
+            self._take_back()
             return None
+        except BaseException:
+            self._take_back()
+            raise
         queue_offset = told[layout.QUEUE_OFFSETS]
         return PutResult(_OK, end, size, queue_offset, now, 1, store_host=self._host)
 
-    def _append(self, at: int, size: int, count: int) -> None:
+    def _append(self, at: int, size: int) -> None:
         """Append the records that the kernel has written.
 
         Raises:
-            DiskError: the disk refused them; nothing has changed.
+            DiskError: the disk refused them; the log has not changed.
         """
         log = self._log
         if not self._told[layout.IS_PUBLISHED]:
-            try:
-                log.append(self._scratch[:size].data)
-            except BaseException:
-                self._take_back(count)
-                raise
+            begin = layout.RECORDS_AT
+            log.append(self._state[begin : begin + size].data)
             return
         if log.changed is not None:
             # In this order, which the kernel keeps: the first record's size comes last.
@@ -183,13 +180,19 @@ class PackedPuts:
             log.changed(at, 4)
         log.end += size
 
-    def _take_back(self, count: int) -> None:
-        """Let the ends of queues be what they were before the kernel counted them up."""
+    def _take_back(self) -> None:
+        """Let the ends of queues be what they were before the last call of the kernel, unless its
+        records are in the log: a signal may interrupt a put anywhere.
+        """
+        count = self._told[layout.COUNT]
+        if not count or self._told[layout.OFFSETS] != self._log.end:
+            return
         numbers = self._out[layout.QUEUE_NUMBERS :][:count]
         offsets = self._out[layout.QUEUE_OFFSETS :][:count]
         is_queued = numbers >= 0
         # Backwards: the first offset of each queue is the one that stays.
         self._offsets.ends[numbers[is_queued][::-1]] = offsets[is_queued][::-1]
+        self._told[layout.COUNT] = 0
 
     def put_many(self, messages: Sequence[Message], put_one: PutOne) -> list[PutResult]:
         """Append messages; those that the kernel leaves go through `put_one`."""
@@ -234,13 +237,17 @@ class PackedPuts:
         """
         log, room = self._log, 0
         with suppress(DiskError):  # A message that is put by itself reports what is wrong.
-            room = log.room_for(min(len(packed) - at + most * _MOST_BESIDES, _MOST_BYTES))
-        count, begin = self._call(packed, at, most, now, room), log.position
+            room = log.room_for(min(len(packed) - at + most * _MOST_BESIDES, layout.RECORDS))
         try:
+            count = self._call(packed, at, most, now, room)
             if count:
-                self._append(begin, self._told[layout.SIZE], count)
+                self._append(log.position, self._told[layout.SIZE])
         except DiskError:
+            self._take_back()
             count = self._call(packed, at, most, now, room=0)
+        except BaseException:
+            self._take_back()
+            raise
         out = self._out
         columns = (
             out[column : column + count].tolist()
@@ -256,7 +263,6 @@ class PackedPuts:
             log.position,
             log.room_end,
             log.base,
-            self._scratch,
             room,
             packed,
             at,

@@ -5,7 +5,7 @@ Upstream: `QueueOffsetOperator`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -31,6 +31,7 @@ class QueueOffsets(Mapping[Queue, int]):
     def __init__(self) -> None:
         self._numbers: dict[Queue, int] = {}
         self._unused: list[int] = []
+        self._are_in_order = True
         self._on_remove: list[Callable[[], None]] = []
         self._use(np.full(_FIRST, _NO_MESSAGES, np.int64))
 
@@ -78,8 +79,21 @@ class QueueOffsets(Mapping[Queue, int]):
         if number is not None:
             self._ends[number] = _NO_MESSAGES
             self._unused.append(number)
+            self._are_in_order = False
             for forget in self._on_remove:
                 forget()
+
+    def items(self) -> ItemsView[Queue, int]:
+        """Return the queues and their offsets as they are now: a broker may have 100,000."""
+        count = len(self._numbers)
+        if self._are_in_order:
+            ends = self.ends[:count]
+        else:
+            ends = self.ends[np.fromiter(self._numbers.values(), np.int64, count)]
+        found = dict(zip(self._numbers, ends.tolist(), strict=True))
+        if (ends == _NO_MESSAGES).any():
+            found = {queue: end for queue, end in found.items() if end != _NO_MESSAGES}
+        return found.items()
 
     def __getitem__(self, queue: Queue) -> int:
         end = self._ends[self._numbers[queue]]
