@@ -25,7 +25,8 @@ async def lengths(broker: Running, size: int) -> dict[str, bool]:
     """Say by which ways a body of a size is accepted."""
     store, body = broker.state.store, b"x" * size
     message = Message(TOPIC, body)
-    drafted = encode.draft_messages([message] * 9, 1 << 30, load()).drafts
+    drafted = encode.draft_batch(encode_batch([(0, body, b"")] * 9), load())
+    assert drafted is not None
     half = to(TOPIC, properties=f"{KEY}TRAN_MSG\x01true\x02PGROUP\x01p\x02", sys_flag=4)
     run = b"".join(send(SEND_FIELDS | {"i": KEY}, body, number) for number in range(_RUN))
     # What a batch has beside the body of its message counts too.
@@ -70,8 +71,8 @@ async def max_message_size(broker: Running) -> None:
             await warm(broker)
     # Drafts are put up to the first that is too long.
     bodies = [b"x" * size for size in (1, 5000, 5001, 1)]
-    messages = [Message(TOPIC, body) for body in bodies]
-    drafts = encode.draft_messages(messages, 1 << 30, load()).drafts
+    drafts = encode.draft_batch(encode_batch([(0, body, b"") for body in bodies]), load())
+    assert drafts is not None
     store = broker.state.store
     assert store.appends.drafts(drafts, TOPIC, [0], "", whole=True) == 0
     assert store.appends.drafts(drafts, TOPIC, [0], "") == 2
