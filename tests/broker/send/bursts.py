@@ -143,7 +143,7 @@ def without_address(answer: bytes, broker: Running) -> bytes:
 def counts(broker: Running) -> tuple[Any, ...]:
     put_times: Any = broker.state.stats.put_times
     server: Any = broker.broker
-    ends = broker.state.store.offsets.table
+    ends = broker.state.store.offsets
     return dict(ends), sum(put_times._counts), server._server.counts, broker.state.busy.counts
 
 
