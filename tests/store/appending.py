@@ -52,7 +52,7 @@ class Appending:
 
     def in_python(self) -> Self:
         """Append without the compiled functions from now on."""
-        self.appender._packed._kernel = None
+        self.appender.packed._kernel = None
         return self
 
     def put(self, *messages: Message) -> list[PutResult]:

@@ -23,7 +23,6 @@ PACKAGES = (
 ALLOWED = {
     ("store/append/outside_puts.py", "self._log.end"),
     ("store/append/packed_puts.py", "log.end"),
-    ("store/append/sent_puts.py", "log.end"),
 }
 """Puts of compiled code: a method would add a call to each message, or to each run of sends."""
 

@@ -52,7 +52,6 @@ def _append() -> None:
     )
     kernels.properties_with_crc(drafts.texts, drafts.rows)
     puts.load_messages()
-    puts.load_sent()
     digest.load_digester(np.zeros(1, np.int64), index_tags=True)
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Self
 
-from mqlake.dispatch.kernel import load
-from mqlake.dispatch.writing import encode
 from mqlake.formats.message_batch import encode_batch
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.recall import RecallHeader
@@ -25,8 +23,6 @@ async def lengths(broker: Running, size: int) -> dict[str, bool]:
     """Say by which ways a body of a size is accepted."""
     store, body = broker.state.store, b"x" * size
     message = Message(TOPIC, body)
-    drafted = encode.draft_batch(encode_batch([(0, body, b"")] * 9), load())
-    assert drafted is not None
     half = to(TOPIC, properties=f"{KEY}TRAN_MSG\x01true\x02PGROUP\x01p\x02", sys_flag=4)
     run = b"".join(send(SEND_FIELDS | {"i": KEY}, body, number) for number in range(_RUN))
     # What a batch has beside the body of its message counts too.
@@ -52,7 +48,6 @@ async def lengths(broker: Running, size: int) -> dict[str, bool]:
         "put_many": {put.status for put in store.appends.many([message] * 20)}
         == {PutStatus.PUT_OK},
         "put_batch": batched_result.status is PutStatus.PUT_OK,
-        "put_drafts": store.appends.drafts(drafted, TOPIC, [0], "") == 9,
     }
 
 
@@ -69,13 +64,6 @@ async def max_message_size(broker: Running) -> None:
             found = await lengths(broker, most + 1)
             assert set(found.values()) == {False}, found
             await warm(broker)
-    # Drafts are put up to the first that is too long.
-    bodies = [b"x" * size for size in (1, 5000, 5001, 1)]
-    drafts = encode.draft_batch(encode_batch([(0, body, b"") for body in bodies]), load())
-    assert drafts is not None
-    store = broker.state.store
-    assert store.appends.drafts(drafts, TOPIC, [0], "", whole=True) == 0
-    assert store.appends.drafts(drafts, TOPIC, [0], "") == 2
 
 
 @observes("autoMessageVersionOnTopicLen")

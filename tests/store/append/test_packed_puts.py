@@ -41,6 +41,7 @@ USUAL: list[dict[str, Any]] = [
     {"keys": ["a", "b"]},
     {"keys": "k" * 30_000},
     {"tags": "grün", "keys": "kä"},
+    {"tags": "MODEL", "keys": "DELAY"},
     {"tags": "A", "keys": "k", "queue_id": 7},
     {"queue_id": (1 << 31) - 1},
     {"flag": -5, "reconsume_times": 3, "born_timestamp": NOW - 9},
@@ -61,7 +62,7 @@ DELAYED: list[dict[str, Any]] = [
     {"delay_level": 3},
     {"properties": {"DELAY": "3"}},
     {"encoded_properties": b"TIMER_DELIVER_MS\0015\2"},
-    {"tags": "MODEL"},
+    {"properties": {"MODEL": "x"}},
 ]
 OTHERS: list[dict[str, Any]] = [
     {"keys": "a\2b"},
@@ -95,9 +96,9 @@ def in_python(settings: StoreSettings = SETTINGS) -> Appending:
     return Appending(settings).in_python()
 
 
-def put(log: Appending, what: Message, *, may_wait: bool = True) -> PutResult | None:
+def put(log: Appending, what: Message, delays: int = 1) -> PutResult | None:
     """Put a message by the compiled function only."""
-    return log.appender._packed.put(what, may_wait=may_wait)
+    return log.appender.packed.put(what, delays)
 
 
 def everything(log: Appending) -> tuple[object, ...]:
@@ -149,7 +150,7 @@ def test_a_message_that_may_ask_for_a_delay_is_put_if_that_is_decided(
         asked.append(what)
         return log.appender.put(what)
 
-    assert put(log, message(**changes), may_wait=False) is None
+    assert put(log, message(**changes), 0) is None
     assert everything(log) == before
     assert len(log.appender.put_many([message(), message(**changes), message()], note)) == 3
     assert asked == [message(**changes)]

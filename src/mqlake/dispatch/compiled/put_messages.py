@@ -16,9 +16,11 @@ from mqlake.dispatch.compiled.packed_message import (
     BORN_HOST,
     BORN_TIMESTAMP,
     DELAY_LEVEL,
+    ENCODED,
     FIELD_COUNT,
     FLAG,
     PREPARED,
+    PROPERTIES,
     QUEUE_ID,
     RECONSUME_TIMES,
     SYS_FLAG,
@@ -27,6 +29,7 @@ from mqlake.dispatch.compiled.packed_message import (
     put_properties,
     read_fields,
 )
+from mqlake.dispatch.compiled.packed_values import BYTES, MAP
 from mqlake.dispatch.compiled.put import (
     MAX_PROPERTIES,
     UNQUEUED_BIT,
@@ -113,10 +116,13 @@ def _reason(state, packed, at, following, kinds, starts, numbers, delays):
     end, ok = put_properties(state, np.int64(TEXTS_AT), packed, kinds, starts, numbers)
     if not ok:
         return UNUSUAL, end
-    if delays == 0 and (
-        numbers[DELAY_LEVEL] != 0 or holds(state, np.int64(TEXTS_AT), end, _DELAY, _RARE)
-    ):
-        return MAY_WAIT, end
+    if delays == 0:
+        # A delay is never in keys or tags.
+        has_others = kinds[ENCODED] == BYTES or kinds[PROPERTIES] == MAP
+        if numbers[DELAY_LEVEL] != 0 or (
+            has_others and holds(state, np.int64(TEXTS_AT), end, _DELAY, _RARE)
+        ):
+            return MAY_WAIT, end
     return DONE, end
 
 

@@ -18,21 +18,10 @@ The caller passes exactly: writable arrays of bytes for log and state, writable 
 i8 for ends and out, `bytes` for the packed messages, and numbers.
 """
 
-PutSent = Callable[..., int]
-"""put_sent(buffer, at, end, base, scratch, route, queue offset, now, data, properties, numbers):
-write a record, as `mqlake.dispatch.compiled.put_sent` says.
-
-The caller passes exactly: writable arrays of bytes for buffer, scratch and properties, a writable
-array of i8 for the numbers of the message, numbers, and `bytes` for route and data.
-"""
-
 pack = msgspec.msgpack.Encoder().encode
 """Return (LEAD, message or messages) for `PutMessages`: structs that msgspec packs as lists of
 `packed_layout.FIELDS`.
 """
-
-REFUSED = -1
-"""Returned if nothing was written."""
 
 
 def load_messages() -> PutMessages | None:
@@ -47,18 +36,6 @@ def load_messages() -> PutMessages | None:
     return entry_point(put_messages.put_messages, *position, *packed, BYTES, LONGS, LONGS)
 
 
-def load_sent() -> PutSent | None:
-    """Return the compiled function for messages of clients; None without compiled kernels."""
-    if not is_compiled():
-        return None
-    from mqlake.dispatch.compiled import put_sent
-    from mqlake.kernels.entry_point import BYTES, DATA, INT, LONGS, entry_point
-
-    return entry_point(
-        put_sent.put_sent, BYTES, INT, INT, INT, BYTES, DATA, INT, INT, DATA, BYTES, LONGS
-    )
-
-
 def make_route(
     *,
     queue_id: int,
@@ -67,21 +44,20 @@ def make_route(
     longest_body: int,
     crc_size: int,
     host: bytes,
-    born_host: bytes | None = None,
 ) -> bytes:
-    """Return what records of a queue have in common, for `PutSent`.
+    """Return what records of a queue have in common, from the store's own host.
+
+    For `mqlake.dispatch.compiled.put_sent`.
 
     Args:
         part: the topic as a record has it: its length, and its bytes.
         longest_body: maximum bytes of a body.
         crc_size: bytes of the record CRC in properties, 0 for none.
         host: of the store: 8 or 20 bytes.
-        born_host: of the sender; None for the store itself.
     """
-    born_host = host if born_host is None else born_host
-    assert {len(host), len(born_host)} <= {V4_SIZE, V6_SIZE}
-    numbers = (queue_id, magic, longest_body, crc_size, len(born_host), len(host), len(part))
-    hosts = born_host.ljust(_HOST_ROOM, b"\0"), host.ljust(_HOST_ROOM, b"\0")
+    assert len(host) in (V4_SIZE, V6_SIZE)
+    numbers = (queue_id, magic, longest_body, crc_size, len(host), len(host), len(part))
+    hosts = [host.ljust(_HOST_ROOM, b"\0")] * 2
     return b"".join([*(number.to_bytes(8, "big") for number in numbers), *hosts, part])
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from zlib import crc32
 
-from mqlake.dispatch.drafts import Drafts
 from mqlake.errors import DiskError, FormatError
 from mqlake.formats import record, record_crc, sys_flag
 from mqlake.formats.record import AroundBody
@@ -28,7 +27,6 @@ from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.outside_puts import OutsidePuts
 from mqlake.store.append.packed_puts import PackedPuts, PutOne
 from mqlake.store.append.put_result import PutResult, PutStatus
-from mqlake.store.append.sent_puts import SentPuts
 from mqlake.store.live_settings import Current
 from mqlake.store.log.owned_log import NextFileError, OwnedCommitLog
 from mqlake.store.queues.queue_offsets import QueueOffsets
@@ -52,7 +50,7 @@ class Appender:
         has_batches: returns whether a topic's queues are batch consume queues.
 
     Attributes:
-        sent: puts messages that clients sent.
+        packed: puts usual messages, faster.
         outside: for a caller that writes records itself.
     """
 
@@ -67,9 +65,8 @@ class Appender:
         self._log, self._offsets, self._now = log, offsets, clock.milliseconds
         self._settings = settings
         self._checks = checks = AppendChecks(settings, log.largest_record)
-        self._packed = PackedPuts(log, offsets, checks, settings, clock)
-        self.sent = SentPuts(log, offsets, checks, settings, clock)
-        self.outside = OutsidePuts(log, offsets, checks, settings)
+        self.packed = PackedPuts(log, offsets, checks, settings, clock)
+        self.outside = OutsidePuts(log, offsets, checks)
         self._batches = Batches(log, offsets, checks)
         self._inner = InnerBatches(has_batches)
         self._since = _NOT_APPENDING
@@ -102,16 +99,9 @@ class Appender:
 
     def put(self, message: Message) -> PutResult:
         """Append one message."""
-        if (result := self._packed.put(message, may_wait=True)) is not None:
+        if (result := self.packed.put(message, 1)) is not None:
             return result
         return self._put_alone(message, self._checks.crc_size)
-
-    def put_undelayed(self, message: Message) -> PutResult | None:
-        """Append a message as `put` does, if it is usual and cannot ask for a delay.
-
-        None if nothing was appended.
-        """
-        return self._packed.put(message, may_wait=False)
 
     def put_again(self, message: Message) -> PutResult:
         """Append a message that was accepted before, perhaps with a larger `maxMessageSize`."""
@@ -147,38 +137,7 @@ class Appender:
         """
         self._since = self._now()
         try:
-            return self._packed.put_many(messages, put_one or self.put)
-        finally:
-            self._since = _NOT_APPENDING
-
-    def put_drafts(
-        self,
-        drafts: Drafts,
-        topic: str,
-        queue_ids: Sequence[int],
-        born_host: str,
-        *,
-        whole: bool = False,
-    ) -> int:
-        """Append encoded messages; return how many, from the first on.
-
-        The others are to be put by `put`, which reports what is wrong with them.
-
-        Args:
-            drafts: all of one topic and of host 0; none is delayed, or part of a transaction. The
-                rows that were put contain their positions.
-            queue_ids: the ids of the drafts' queues.
-            whole: put all of them in one file, or none.
-        """
-        if self._checks.refusal is not None:
-            return 0
-        self._since = self._now()
-        try:
-            return self._batches.put_drafts(
-                drafts, topic, queue_ids, born_host, self._since, whole=whole
-            )
-        except (Refusal, DiskError):
-            return 0
+            return self.packed.put_many(messages, put_one or self.put)
         finally:
             self._since = _NOT_APPENDING
 

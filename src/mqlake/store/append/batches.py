@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -12,9 +11,8 @@ from mqlake.dispatch.drafts import Drafts, Routes
 from mqlake.dispatch.kernel import Kernel, load
 from mqlake.dispatch.writing import encode
 from mqlake.dispatch.writing.encode import QueueRoute
-from mqlake.errors import DiskError, FormatError
+from mqlake.errors import FormatError
 from mqlake.formats import properties, record, record_crc, sys_flag
-from mqlake.formats.file_name import MAX_NAME_BYTES
 from mqlake.formats.message_batch import decode_batch, encode_batch
 from mqlake.store.append.checks import AppendChecks, Refusal, TopicPart, illegal, too_long
 from mqlake.store.append.message import MessageBatch
@@ -23,9 +21,6 @@ from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.queues.queue_offsets import QueueOffsets
 
 _LENGTH_SIZE = 2
-# Maximum bytes of a record in addition to its message.
-MOST_BESIDES = record.HEAD_SIZES[-1] + 2 * _LENGTH_SIZE + MAX_NAME_BYTES + 64 + 1 + record_crc.SIZE
-
 _DELAY = properties.DELAY.encode()
 
 # Bytes of scratch memory that are kept from one call to the next.
@@ -64,9 +59,7 @@ class Batches:
         routes = encode.make_routes(
             [QueueRoute(queue_offset, topic.magic, topic.data)], [sender.host, store_host]
         )
-        self._log.make_room(total)
-        written = self._write(drafts, routes, now, total)
-        assert written == count
+        self._write(drafts, routes, now, total)
         self._offsets.set(*queue, queue_offset + count)
         offsets = rows["physical_offset"].tolist()
         return PutResult(
@@ -79,43 +72,6 @@ class Batches:
             store_host=store_host,
             offsets=offsets,
         )
-
-    def put_drafts(
-        self,
-        drafts: Drafts,
-        name: str,
-        queue_ids: Sequence[int],
-        born_host: str,
-        now: int,
-        *,
-        whole: bool,
-    ) -> int:
-        """Append messages of one topic from one host; return how many, from the first on.
-
-        With `whole`, all of them are appended in one file, or none. A message longer than
-        `maxMessageSize` ends what is appended.
-
-        Raises:
-            Refusal: MESSAGE_ILLEGAL: the topic or the host is refused.
-        """
-        longest = self._checks.longest_body
-        if len(drafts.source) > longest:  # Otherwise no body in it can be too long.
-            too_long = drafts.rows["body_length"] > longest
-            if too_long.any():
-                fitting = 0 if whole else int(too_long.argmax())
-                drafts = drafts._replace(rows=drafts.rows[:fitting])
-        topic, sender = self._checks.topic(name), self._checks.sender(born_host)
-        queues = [(name, queue_id) for queue_id in queue_ids]
-        routes = encode.make_routes(
-            [QueueRoute(self._offsets.next(*queue), topic.magic, topic.data) for queue in queues],
-            [sender.host, self._checks.store_host],
-        )
-        most = len(drafts.source) + len(drafts.rows) * MOST_BESIDES
-        reached = self._write(drafts, routes, now, most, whole=whole)
-        for queue, next_offset in zip(queues, routes.queues["next_offset"].tolist(), strict=True):
-            if next_offset:
-                self._offsets.set(*queue, next_offset)
-        return reached
 
     def _draft(self, batch: MessageBatch) -> tuple[Drafts, int]:
         """Return the messages, and the size of the properties in their records."""
@@ -151,27 +107,18 @@ class Batches:
             raise illegal(f"a value does not fit into its field: {error}") from None
         return drafts, total
 
-    def _write(
-        self, drafts: Drafts, routes: Routes, now: int, most: int, *, whole: bool = False
-    ) -> int:
-        """Write drafts into the current file; return how many, from the first on.
-
-        Args:
-            most: bytes that the records need.
-            whole: nothing is written unless all certainly fit.
+    def _write(self, drafts: Drafts, routes: Routes, now: int, size: int) -> None:
+        """Append drafts, whose records have `size` bytes in all, in one file.
 
         Raises:
-            DiskError: the disk refused the records; nothing has changed.
+            DiskError: the disk refused the records; the log has not changed.
         """
-        log = self._log
-        room = log.room_for(most)
-        if not room or (whole and room < most):
-            return 0
-        scratch, next_offsets = self._scratch_of(room), routes.queues["next_offset"].copy()
+        log, scratch = self._log, self._scratch_of(size)
+        log.make_room(size)
         reached, end = encode.write_records(
             scratch,
             0,
-            room,
+            size,
             log.end,
             drafts,
             0,
@@ -180,15 +127,10 @@ class Batches:
             self._kernel,
             append_crc=self._checks.appends_crc,
         )
-        if end:
-            # The records are not written in place: only `append` knows an order that a crash may
-            # interrupt anywhere.
-            try:
-                log.append(scratch[:end].data)
-            except DiskError:
-                routes.queues["next_offset"] = next_offsets
-                raise
-        return reached
+        assert (reached, end) == (len(drafts.rows), size)
+        # The records are not written in place: only `append` knows an order that a crash may
+        # interrupt anywhere.
+        log.append(scratch[:end].data)
 
     def _scratch_of(self, size: int) -> Bytes:
         if size > _MOST_KEPT:

@@ -9,13 +9,11 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from mqlake.dispatch.batch import Bytes
+from mqlake.dispatch.writing.puts import make_route
 from mqlake.formats.host import V4_SIZE
 from mqlake.store.append.checks import AppendChecks, Refusal
-from mqlake.store.append.known_routes import KnownRoutes
-from mqlake.store.live_settings import Current
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.queues.queue_offsets import Queue, QueueOffsets
-from mqlake.store.settings import StoreSettings
 
 
 class WritableEnd(NamedTuple):
@@ -37,15 +35,8 @@ class WritableEnd(NamedTuple):
 class OutsidePuts:
     """Lets a caller write records. For the store's thread."""
 
-    def __init__(
-        self,
-        log: OwnedCommitLog,
-        offsets: QueueOffsets,
-        checks: AppendChecks,
-        settings: Current[StoreSettings],
-    ) -> None:
+    def __init__(self, log: OwnedCommitLog, offsets: QueueOffsets, checks: AppendChecks) -> None:
         self._log, self._offsets, self._checks = log, offsets, checks
-        self._routes = KnownRoutes[str](checks, settings)
 
     @property
     def is_open(self) -> bool:
@@ -68,9 +59,17 @@ class OutsidePuts:
         None if the topic must not be put to.
         """
         try:
-            return self._routes.route(topic, 0)
+            part = self._checks.topic(topic)
         except Refusal:
             return None
+        return make_route(
+            queue_id=0,
+            magic=part.magic,
+            part=part.data,
+            longest_body=self._checks.longest_body,
+            crc_size=self._checks.crc_size,
+            host=self._checks.store_host,
+        )
 
     def written(self, end: int, queues: Iterable[tuple[Queue, int]]) -> None:
         """Note records that were written.

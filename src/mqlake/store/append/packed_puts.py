@@ -117,11 +117,11 @@ class PackedPuts:
 
     # Puts
 
-    def put(self, message: Message, *, may_wait: bool) -> PutResult | None:
+    def put(self, message: Message, delays: int = 0) -> PutResult | None:
         """Append a message; None if nothing was appended: `Appender` puts it, or refuses it.
 
         Args:
-            may_wait: append it, too, if it may ask for a delay, which does not count then.
+            delays: 1: append it, too, if it may ask for a delay, which does not count then.
         """
         kernel, log = self._kernel, self._log
         if kernel is None or self._checks.refusal is not None:
@@ -145,7 +145,7 @@ class PackedPuts:
                 layout.PACKED_AT,
                 1,
                 now,
-                may_wait,
+                delays,
                 self._state,
                 self._offsets.ends,
                 self._out,
@@ -153,7 +153,10 @@ class PackedPuts:
                 if not self._learn(told[layout.REASON], message):
                     return None
             size = told[layout.SIZE]
-            self._append(at, size)
+            if told[layout.IS_PUBLISHED] and log.changed is None:
+                log.end = end + size
+            else:
+                self._append(at, size)
         except DiskError:  # Whoever puts it next reports it.
             self._take_back()
             return None

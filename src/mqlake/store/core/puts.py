@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mqlake.dispatch.batch import Bytes, Longs
-from mqlake.dispatch.drafts import Drafts
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC
 from mqlake.storage.clock import Clock
 from mqlake.storage.fork_guard import ForkGuard
@@ -17,7 +15,6 @@ from mqlake.store.append.checks import Refusal
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.outside_puts import OutsidePuts
 from mqlake.store.append.put_result import PutResult
-from mqlake.store.append.sent_puts import Placed
 from mqlake.store.core.ticks import LONGEST_TURN, Ticks
 from mqlake.store.delivery.redelivery import Redelivery
 from mqlake.store.delivery.schedule import Schedule
@@ -51,13 +48,12 @@ class Puts:
         self._schedule = Schedule(settings, clock)
         self._clock, self._fork_guard = clock, fork_guard
         self.answer_if_busy = appender.answer_if_busy
-        self._put_undelayed = appender.put_undelayed
+        self._put_usual = appender.packed.put
         self.outside: OutsidePuts = appender.outside
-        self._put_sent = appender.sent.put
 
     def put(self, message: Message) -> PutResult:
         """Append a message; it may be acknowledged once `watermarks` confirms it."""
-        result = self._put_undelayed(message)
+        result = self._put_usual(message)
         if result is None:
             result = self._put_other(message)
         # The clock is not read again. If it was set back, the facade's timer ticks.
@@ -111,36 +107,6 @@ class Puts:
         result = self._appender.put_batch(batch)
         self._tick_if_late()
         return result
-
-    def put_drafts(
-        self,
-        drafts: Drafts,
-        topic: str,
-        queue_ids: Sequence[int],
-        born_host: str,
-        *,
-        whole: bool = False,
-    ) -> int:
-        """Append encoded messages, as `Appender.put_drafts` does."""
-        count = self._appender.put_drafts(drafts, topic, queue_ids, born_host, whole=whole)
-        self._tick_if_late()
-        return count
-
-    def put_sent(
-        self,
-        topic: str,
-        queue_id: int,
-        born_host: str,
-        data: bytes,
-        properties: Bytes,
-        numbers: Longs,
-    ) -> Placed | None:
-        """Append one message of a client, as `SentPuts.put` does."""
-        placed = self._put_sent(topic, queue_id, born_host, data, properties, numbers)
-        # The clock is not read again, as in `put`.
-        if placed is not None and placed[2] - self._ticks.last > _LONGEST_TICK:
-            self._ticks.run(LONGEST_TURN)
-        return placed
 
     def note_written(self, end: int, queues: Iterable[tuple[Queue, int]]) -> None:
         """Note records that a caller wrote, as `OutsidePuts.written` does."""

@@ -9,8 +9,6 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from mqlake.dispatch.batch import Bytes, Longs
-from mqlake.dispatch.drafts import Drafts
 from mqlake.formats.properties import NAME_VALUE_SEPARATOR, WAIT, decode_properties
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.outside_puts import OutsidePuts
@@ -61,44 +59,6 @@ class Appends:
         result = self._puts.put_batch(batch)
         self._dispatching.soon()
         return self.asked(result, batch)
-
-    def drafts(
-        self,
-        drafts: Drafts,
-        topic: str,
-        queue_ids: Sequence[int],
-        born_host: str,
-        *,
-        whole: bool = False,
-    ) -> int:
-        """Append encoded messages, as `Appender.put_drafts` does; return how many."""
-        count = self._puts.put_drafts(drafts, topic, queue_ids, born_host, whole=whole)
-        self._dispatching.soon()
-        return count
-
-    def sent(
-        self,
-        topic: str,
-        queue_id: int,
-        born_host: str,
-        data: bytes,
-        properties: Bytes,
-        numbers: Longs,
-    ) -> tuple[int, int] | None:
-        """Append one message of a client, as `SentPuts.put` does.
-
-        Args:
-            data, properties, numbers: as `mqlake.dispatch.writing.puts.PutSent` says.
-
-        Returns:
-            The physical offset and the queue offset. None if nothing was appended: the message is
-            to be appended by `many`, which says what is wrong.
-        """
-        placed = self._puts.put_sent(topic, queue_id, born_host, data, properties, numbers)
-        if placed is None:
-            return None
-        self._dispatching.soon()
-        return placed[0], placed[1]
 
     def note_written(self, end: int, queues: Iterable[tuple[Queue, int]]) -> None:
         """Note records that a caller wrote, as `OutsidePuts.written` does."""
