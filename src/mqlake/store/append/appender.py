@@ -12,7 +12,7 @@ from mqlake.errors import DiskError, FormatError
 from mqlake.formats import record, record_crc, sys_flag
 from mqlake.formats.record import AroundBody
 from mqlake.storage.clock import Clock
-from mqlake.store.append.batches import Batches
+from mqlake.store.append.batch_puts import BatchPuts
 from mqlake.store.append.checks import (
     AppendChecks,
     Refusal,
@@ -67,7 +67,7 @@ class Appender:
         self._checks = checks = AppendChecks(settings, log.largest_record)
         self.packed = PackedPuts(log, offsets, checks, settings, clock)
         self.outside = OutsidePuts(log, offsets, checks)
-        self._batches = Batches(log, offsets, checks)
+        self._batches = BatchPuts(log, offsets, checks)
         self._inner = InnerBatches(has_batches)
         self._since = _NOT_APPENDING
         self._forces_crc = settings.now.force_verify_prop_crc

@@ -84,7 +84,7 @@ class PackedPuts:
             self._state[begin:end] = 0
 
     def _learn(self, reason: int, message: Message) -> bool:
-        """Fill in what the kernel asks for; return whether it may go on with the message."""
+        """Fill in what the kernel asks for; return whether it may put the message now."""
         if reason == layout.TABLE_FULL:
             self._forget()
             return True

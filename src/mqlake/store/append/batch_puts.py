@@ -27,7 +27,7 @@ _DELAY = properties.DELAY.encode()
 _MOST_KEPT = 1 << 20
 
 
-class Batches:
+class BatchPuts:
     """Put batches at the end of a log. For one thread."""
 
     def __init__(self, log: OwnedCommitLog, offsets: QueueOffsets, checks: AppendChecks) -> None:
