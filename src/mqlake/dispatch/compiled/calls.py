@@ -13,7 +13,6 @@ from mqlake.dispatch.answers import Followed, MessageColumns, SearchEnd, Walk
 from mqlake.dispatch.batch import Batch, Bytes, Ints, Longs, Window
 from mqlake.dispatch.columns import KeyColumns, RecordColumns
 from mqlake.dispatch.compiled import adjacent as _adjacent
-from mqlake.dispatch.compiled import batch_body as _batch_body
 from mqlake.dispatch.compiled import describe as _describe
 from mqlake.dispatch.compiled import encode as _encode
 from mqlake.dispatch.compiled import index_entries as _index_entries
@@ -44,7 +43,7 @@ _SEED = np.uint64(secrets.randbits(64))
 adjacent = _adjacent.adjacent
 locate = _adjacent.locate
 copy_records = _queue_read.copy_records
-draft_batch = _batch_body.draft_batch
+draft_batch = _encode.draft_batch
 packed = _packed.packed
 state_crcs = _record_crc.state_crcs
 first_torn = _torn.first_torn
