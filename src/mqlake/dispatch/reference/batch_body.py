@@ -1,4 +1,4 @@
-"""Lay the messages of a batch's body out as drafts of records (twin of `compiled.encode.draft_batch`)."""
+"""Lay the messages of a batch out as drafts of records (twin of `compiled.encode.draft_batch`)."""
 
 from __future__ import annotations
 
