@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import socket
 import sys
 import urllib.request
 from pathlib import Path
@@ -17,7 +18,7 @@ from mqlake.programs import console
 from mqlake.programs.console import check_console_installed
 from mqlake.programs.ports import free_port
 from mqlake.testing import broker
-from tests.until import wait_until
+from tests.until import until, wait_until
 
 
 def opened(port: int) -> str:
@@ -27,6 +28,14 @@ def opened(port: int) -> str:
             return answer.read().decode()
     except OSError:
         return ""
+
+
+def listens(port: int) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", port)):
+            return True
+    except OSError:
+        return False
 
 
 def test_serves_pages_while_the_broker_runs(tmp_path: Path) -> None:
@@ -70,3 +79,25 @@ def test_nothing_of_it_is_loaded_unless_the_port_is_set() -> None:
         return (await process.communicate())[0]
 
     assert asyncio.run(run()).strip() == b"[]"
+
+
+def test_stops_cleanly_while_its_broker_runs() -> None:
+    port = free_port()
+
+    async def run() -> tuple[int, str]:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "mqlake.programs.console"),
+            stdin=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        assert process.stdin is not None
+        options = ConsoleOptions(name_servers="127.0.0.1:1", port=port)
+        process.stdin.write(msgspec.json.encode(options, enc_hook=str) + b"\n")
+        await until(lambda: asyncio.to_thread(listens, port))
+        process.terminate()
+        _, written = await process.communicate()
+        return process.returncode or 0, written.decode()
+
+    code, written = asyncio.run(run())
+    assert code == 0
+    assert "Fatal" not in written

@@ -54,6 +54,7 @@ def create_app(console: Console) -> Starlette:
             Exception: _unexpected,
         },
     )
+    app.router.redirect_slashes = False  # It would redirect to a host that the request names.
     app.state.console = console
     app.state.sections = SECTIONS
     return app

@@ -24,6 +24,7 @@ from mqlake.errors import MqlakeError
 if TYPE_CHECKING:
     from mqlake.console.options import ConsoleOptions
 
+_STDIN: Final = 0
 _PAUSE: Final = 10.0
 """Seconds before a console that has ended is started again."""
 _GRACE: Final = 8.0
@@ -92,9 +93,16 @@ class ConsoleProcess:
         return await process.wait()
 
 
+def _first_line() -> bytes:
+    line = b""
+    while not line.endswith(b"\n") and (part := os.read(_STDIN, 1)):
+        line += part
+    return line
+
+
 def _end_with_stdin() -> None:
     """End this process once the broker is gone."""
-    while sys.stdin.buffer.read(1024):
+    while os.read(_STDIN, 1024):  # A thread that waits in a buffered read would break the exit.
         pass
     os.kill(os.getpid(), signal.SIGTERM)
 
@@ -111,7 +119,7 @@ def main() -> None:
     from mqlake.console.server import ConsoleServer
     from mqlake.programs.serve import serve
 
-    options = msgspec.json.decode(sys.stdin.buffer.readline(), type=ConsoleOptions, dec_hook=_path)
+    options = msgspec.json.decode(_first_line(), type=ConsoleOptions, dec_hook=_path)
     threading.Thread(target=_end_with_stdin, daemon=True).start()
     try:
         serve(lambda: ConsoleServer(options))

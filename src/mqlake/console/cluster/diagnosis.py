@@ -31,6 +31,7 @@ class GroupState(NamedTuple):
         may_consume: whether each broker lets it consume, by the broker's name.
         in_rate, out_rate: messages a second, into its topics and to its members.
         now: milliseconds.
+        missing: why brokers did not report offsets.
     """
 
     progress: Sequence[QueueProgress]
@@ -39,6 +40,7 @@ class GroupState(NamedTuple):
     in_rate: float
     out_rate: float
     now: int
+    missing: Sequence[str] = ()
 
     @property
     def lag(self) -> int:
@@ -62,7 +64,11 @@ def queue_of(row: QueueProgress) -> MessageQueue:
 
 def diagnosis(state: GroupState) -> list[Warned]:
     """Return what explains a group's lag, most important first; empty if nothing does."""
-    found = [*_forbidden(state), *_differing(state.membership)]
+    found = [
+        *(Warned(BAD, f"Queues are missing here: {reason}") for reason in state.missing),
+        *_forbidden(state),
+        *_differing(state.membership),
+    ]
     if state.lag == 0:
         return found
     members = state.membership.members
@@ -169,14 +175,14 @@ def _one_queue(state: GroupState) -> Iterator[Warned]:
 
 
 def _slow(state: GroupState) -> Iterator[Warned]:
-    if state.in_rate > _CLEARLY * state.out_rate > 0:
+    if state.out_rate > 0 and state.in_rate > _CLEARLY * state.out_rate:
         yield Warned(
             WARN,
             f"Producers send {state.in_rate:,.1f} messages a second, and the group receives"
             f" {state.out_rate:,.1f}: the lag grows. Add members or threads, or make the handler"
             " faster.",
         )
-    elif state.out_rate > 0:
+    elif state.out_rate > _CLEARLY * state.in_rate:
         seconds = state.lag / max(state.out_rate - state.in_rate, 0.01)
         if seconds < 1e7:
             yield Warned(

@@ -7,16 +7,17 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from mqlake.admin import groups, topics
+from mqlake.admin.groups import QueueProgress
 from mqlake.console.cluster.diagnosis import GroupState
 from mqlake.console.cluster.members import membership
 from mqlake.console.cluster.view import ClusterView
 from mqlake.errors import MqlakeError
 from mqlake.formats.config.subscription_group import SubscriptionGroup, SubscriptionGroups
 from mqlake.formats.topic_names import OF_GROUPS, RETRY_PREFIX
-from mqlake.protocol.bodies.stats import BrokerConsumeStats
+from mqlake.protocol.bodies.stats import BrokerConsumeStats, ConsumeStats
 from mqlake.protocol.body import decode_answer
 from mqlake.protocol.codes import RequestCode
-from mqlake.protocol.headers.admin import BrokerConsumeStatsHeader
+from mqlake.protocol.headers.admin import BrokerConsumeStatsHeader, ConsumeStatsHeader
 from mqlake.storage.clock import SystemClock
 
 _AGE: Final = 5.0
@@ -151,7 +152,7 @@ async def group_state(view: ClusterView, group: str) -> GroupState:
     """Return what is known of a group."""
 
     async def fetch() -> GroupState:
-        progress = await groups.progress_on(view.admin, group)
+        progress, missing = await _progress(view, group)
         settings = await config_of(view, group)
         members = await membership(view, group)
         read = sorted({row.topic for row in progress} | set(members.subscriptions))
@@ -165,9 +166,32 @@ async def group_state(view: ClusterView, group: str) -> GroupState:
             sum(into),
             sum(out),
             SystemClock().milliseconds(),
+            missing,
         )
 
     return await view.kept.get(("group", group), 2.0, fetch)
+
+
+async def _progress(view: ClusterView, group: str) -> tuple[list[QueueProgress], list[str]]:
+    """Return a group's offsets on all masters that answer, and why others did not."""
+    header = ConsumeStatsHeader(consumer_group=group)
+
+    async def one(broker: str, address: str) -> ConsumeStats | str:
+        try:
+            answer = await view.admin.ask(address, RequestCode.GET_CONSUME_STATS, header)
+            return ConsumeStats.decode(answer.body)
+        except MqlakeError as error:
+            return f"{broker}: {error}"
+
+    found = await asyncio.gather(*(one(*each) for each in (await view.masters()).items()))
+    rows = [
+        groups.progress_in(queue, at)
+        for each in found
+        if not isinstance(each, str)
+        for queue, at in each.offset_table.items()
+    ]
+    rows.sort(key=lambda row: (row.topic, row.broker_name, row.queue_id))
+    return rows, [each for each in found if isinstance(each, str)]
 
 
 async def _rate(view: ClusterView, topic: str, group: str) -> float:

@@ -8,8 +8,10 @@ from typing import Any, Final, TypeVar
 
 from mqlake.admin.admin import Admin
 from mqlake.client.access import ClientAccess
-from mqlake.client.cluster import MASTER
+from mqlake.client.cluster import MASTER, MasterBroker
 from mqlake.console.cluster.aged import AgedValues, BackgroundValue
+from mqlake.console.page_error import PageError
+from mqlake.errors import MqlakeError
 from mqlake.protocol.bodies.route import BrokerData
 from mqlake.protocol.signature import Credentials
 
@@ -101,6 +103,26 @@ class ClusterView:
             for data in await self.brokers()
             if MASTER in data.broker_addrs
         }
+
+    async def on_masters(
+        self, cluster: str, work: Callable[[MasterBroker], Awaitable[object]]
+    ) -> str:
+        """Do something on each master of a cluster; return their names.
+
+        Raises:
+            PageError: a broker refuses; the message names those that were changed before.
+        """
+        changed: list[str] = []
+        for master in await self.admin.brokers(cluster):
+            try:
+                await work(master)
+            except MqlakeError as error:
+                if not changed:
+                    raise
+                before = ", ".join(changed)
+                raise PageError(f"Changed on {before}, but not on {master.name}: {error}") from None
+            changed.append(master.name)
+        return ", ".join(changed)
 
     async def clusters(self) -> list[str]:
         """Return the names of all clusters."""

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from mqlake.admin import groups, offsets, topics
+from mqlake.client.cluster import MasterBroker
 from mqlake.console.access.changes import change, done
 from mqlake.console.access.forms import PostedForm
 from mqlake.console.cluster import groups as group_data
@@ -173,8 +174,8 @@ async def _save(request: Request, form: PostedForm) -> Response:
         raise PageError(f"Group {group} exists already", "Change it on its own page.", 409)
     retries = form.number("retries", "Redeliveries", -1, 1000)
     queues = form.number("queues", "Retry queues", 0, 1024)
-    masters = await view.admin.brokers(cluster)
-    for master in masters:
+
+    async def save(master: MasterBroker) -> None:
         wanted = msgspec.structs.replace(
             known.get(master.name, SubscriptionGroup(group_name=group)),
             consume_enable=form.is_set("enable"),
@@ -183,7 +184,8 @@ async def _save(request: Request, form: PostedForm) -> Response:
             retry_queue_nums=queues,
         )
         await groups.update(view.admin, wanted, None, master.address)
-    brokers = ", ".join(each.name for each in masters)
+
+    brokers = await view.on_masters(cluster, save)
     return _back(request, group, f"{group} was saved on {brokers}.")
 
 

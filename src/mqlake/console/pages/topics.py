@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from mqlake.admin import messages, topics
+from mqlake.client.cluster import MasterBroker
 from mqlake.console.access.changes import change, done
 from mqlake.console.access.forms import LARGE_BYTES, PostedForm
 from mqlake.console.cluster import topics as topic_data
@@ -167,15 +168,17 @@ async def _save(request: Request, form: PostedForm) -> Response:
     attributes = f"+{MESSAGE_TYPE}={kind}" if kind and is_new else ""
     view.kept.forget()
     known = (await topic_data.tables(view)).by_broker
-    masters = await view.admin.brokers(cluster)
-    for master in masters:  # What the form does not show is left as it is.
+
+    async def save(master: MasterBroker) -> None:
+        # What the form does not show is left as it is.
         old = known.get(master.name, {}).get(topic, shown)
         wanted = msgspec.structs.replace(
             shown, topic_filter_type=old.topic_filter_type, topic_sys_flag=old.topic_sys_flag
         )
         await topics.update(view.admin, wanted, None, master.address, attributes)
+
+    brokers = await view.on_masters(cluster, save)
     view.kept.forget()
-    brokers = ", ".join(each.name for each in masters)
     what = "created" if is_new else "changed"
     return done(request, url("/topics/topic", topic=topic), f"{topic} was {what} on {brokers}.")
 
