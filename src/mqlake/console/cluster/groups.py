@@ -166,7 +166,7 @@ async def group_state(view: ClusterView, group: str) -> GroupState:
             sum(into),
             sum(out),
             SystemClock().milliseconds(),
-            missing,
+            missing=missing,
         )
 
     return await view.kept.get(("group", group), 2.0, fetch)
