@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from mqlake.broker.lane.choice import is_chosen
+from mqlake.broker.lane.kernel import LaneKernel
 from mqlake.broker.lane.lane import Lane
 from mqlake.protocol.codes import ResponseCode
 from mqlake.remoting.connection import Peer
@@ -89,6 +90,25 @@ def test_bursts_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     switch(monkeypatch, on=False)
     for found, expected in zip(in_lane, simulated.run(run(tmp_path / "otherwise")), strict=True):
         assert found == expected
+
+
+def test_a_lane_that_fails_is_used_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the connection over which it failed is closed."""
+
+    def fail(*_: object) -> tuple[int, int]:
+        raise ValueError("broken")
+
+    monkeypatch.setattr(LaneKernel, "serve_bytes", fail)
+
+    async def run() -> None:
+        async with running(tmp_path) as broker:
+            await warm(broker)
+            with pytest.raises(AssertionError, match="closed after 0 answers"):
+                await ask(broker, usual(random.Random(1), 1), 1)
+            answers = await ask(broker, usual(random.Random(1), 2), 1)
+            assert answers[2].code == ResponseCode.SUCCESS
+
+    simulated.run(run())
 
 
 def test_batches_stay_whole_where_files_end(tmp_path: Path) -> None:

@@ -191,6 +191,10 @@ class Lane:
         try:
             while self._serve_bytes(kernel, peer, host, frames):
                 pass
+        except Exception:  # It would fail again and again, for each connection.
+            _log.error("the lane is used no more, because it failed")
+            self.stop()
+            raise
         finally:
             self._taken = None
         if frames.at > begin:
