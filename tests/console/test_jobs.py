@@ -46,6 +46,7 @@ def test_only_one_job_runs_and_it_can_be_cancelled() -> None:
         with pytest.raises(JobError, match="is running"):
             verify(jobs, golden())
         jobs.cancel(job.number)
+        assert jobs.running is job, "its process has not ended yet"
         await jobs.wait()
         assert job.state is JobState.CANCELLED
         assert job.result is None
@@ -96,7 +97,10 @@ def test_progress_is_read_from_lines_and_everything_else_is_kept() -> None:
 
 def test_a_process_ends_with_its_parent() -> None:
     # The parent starts a child that would run for ever, and is killed.
-    child = "from mqlake.console.bound_process import end_with_parent as e; e(); input()"
+    child = (
+        "import os; from mqlake.console.bound_process import end_with_parent;"
+        " end_with_parent(os.getppid()); input()"
+    )
     parent = (
         "import subprocess, sys\n"
         f"p = subprocess.Popen([sys.executable, '-c', {child!r}], stdin=subprocess.PIPE)\n"

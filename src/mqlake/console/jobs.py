@@ -141,10 +141,12 @@ class BackgroundJobs:
         job = BackgroundJob(next(self._numbers), kind, subject, ("mqlake", *arguments), now)
         self._jobs.append(job)
         self._task = asyncio.create_task(self._run(job, arguments))
+        # A task that is cancelled before it has begun runs none of its code.
+        self._task.add_done_callback(lambda _: self._note_end(job, JobState.CANCELLED))
         return job
 
     def cancel(self, number: int) -> BackgroundJob:
-        """Cancel a job; it has ended when `wait` returns.
+        """Cancel a job. Its state says so once its process has ended.
 
         Raises:
             JobError: the job does not run.
@@ -152,7 +154,6 @@ class BackgroundJobs:
         job = self.job(number)
         if job is None or not job.is_running or self._task is None:
             raise JobError(f"job {number} is not running")
-        job.state, job.ended = JobState.CANCELLED, self._clock.milliseconds()
         self._task.cancel()
         return job
 
@@ -170,16 +171,20 @@ class BackgroundJobs:
     async def _run(self, job: BackgroundJob, arguments: Sequence[str]) -> None:
         try:
             await self._work(job, arguments)
+            state = JobState.DONE if job.error is None else JobState.FAILED
         except asyncio.CancelledError:
-            pass
+            state = JobState.CANCELLED
         except Exception as error:  # noqa: BLE001  whatever it is, the job has ended
-            job.error = f"{type(error).__name__}: {error}"
+            job.error, state = f"{type(error).__name__}: {error}", JobState.FAILED
+        self._note_end(job, state)
+
+    def _note_end(self, job: BackgroundJob, state: JobState) -> None:
         if job.is_running:
-            job.state = JobState.FAILED if job.error is not None else JobState.DONE
-            job.ended = self._clock.milliseconds()
+            job.state, job.ended = state, self._clock.milliseconds()
 
     async def _work(self, job: BackgroundJob, arguments: Sequence[str]) -> None:
-        command = [sys.executable, "-m", _PROGRAM, *arguments, "--json", "--progress"]
+        program = [sys.executable, "-m", _PROGRAM, str(os.getpid())]
+        command = [*program, *arguments, "--json", "--progress"]
         process = await asyncio.create_subprocess_exec(
             *command,
             stdin=asyncio.subprocess.DEVNULL,

@@ -114,6 +114,7 @@ def test_a_verification_is_cancelled(running: RunningBroker, path: Path) -> None
         assert job is not None
         text = words(await visitor.post("/store/verify/cancel", {"job": str(job.number)}))
         assert "was cancelled" in text
+        await visitor.console.jobs.wait()
         again = await visitor.post("/store/verify/cancel", {"job": str(job.number)})
         assert again.status_code == 409
 

@@ -15,7 +15,7 @@ def test_shows_how_far_a_table_is(tmp_path: Path, format_: Format) -> None:
     lake.take()
     lake.compact()
     lake.grow(3)
-    facts = lake_table_facts(str(lake.out))
+    facts = lake_table_facts(str(lake.out), (lake.store.path,))
     assert facts.problem is None
     assert facts.format.lower() == str(format_)
     assert facts.files > 0
@@ -33,11 +33,19 @@ def test_a_lost_store_is_told(tmp_path: Path) -> None:
     lake = KeptLake(tmp_path, Format.PARQUET)
     lake.take()
     lake.store.path.rename(tmp_path / "elsewhere")
-    (log,) = lake_table_facts(str(lake.out)).logs
+    (log,) = lake_table_facts(str(lake.out), (lake.store.path,)).logs
     assert log.lag is None
     assert log.problem is not None
 
 
 def test_what_is_no_table_is_told(tmp_path: Path) -> None:
-    facts = lake_table_facts(str(tmp_path))
+    facts = lake_table_facts(str(tmp_path), ())
     assert "mqlake follow does not write this table" in (facts.problem or "")
+
+
+def test_only_the_stores_of_the_console_are_opened(tmp_path: Path) -> None:
+    lake = KeptLake(tmp_path, Format.PARQUET)
+    lake.take()
+    (log,) = lake_table_facts(str(lake.out), (tmp_path,)).logs
+    assert log.log_end is None
+    assert "--store" in (log.problem or "")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +23,7 @@ from mqlake.console.sql.chart import chart_of
 from mqlake.console.sql.statement import LONGEST, SqlResult
 from mqlake.console.state import console_of, session_of
 from mqlake.errors import MqlakeError
+from mqlake.storage.shown_url import shown_url
 
 EXAMPLE: Final = """\
 SELECT topic, count(*) AS messages, sum(size) AS bytes, max(storeTimestamp) AS last
@@ -48,10 +51,11 @@ def _show(request: Request, sql: str, store: Path, table: str | None, **values: 
         sql=sql,
         store=str(store),
         stores=[str(each) for each in console.options.stores],
-        table=table or "",
-        tables=console.options.tables,
+        table="" if table is None else shown_url(table),
+        tables=[shown_url(each) for each in console.options.tables],
+        lacks=_lacking(),
         limits=console.queries.limits,
-        link=url("/sql", sql=sql, store=store, table=table or None),
+        link=url("/sql", sql=sql, store=store, table=None if table is None else shown_url(table)),
         **values,
     )
 
@@ -59,9 +63,18 @@ def _show(request: Request, sql: str, store: Path, table: str | None, **values: 
 def _table_of(request: Request, given: str) -> str | None:
     if not given:
         return None
-    if given not in console_of(request).options.tables:
-        raise PageError("This console does not show that lake table", status=404)
-    return given
+    for table in console_of(request).options.tables:
+        # URLs may contain credentials, which no page shows.
+        if given == shown_url(table):
+            return table
+    raise PageError("This console does not show that lake table", status=404)
+
+
+@cache
+def _lacking() -> str:
+    """Return the packages of SQL that are not installed."""
+    names = ("duckdb", "pyarrow", "pytz")
+    return ", ".join(name for name in names if importlib.util.find_spec(name) is None)
 
 
 def _visitor(request: Request) -> str:

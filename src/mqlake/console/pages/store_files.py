@@ -186,10 +186,10 @@ async def _cancel(request: Request, form: PostedForm) -> Response:
 async def _lake(request: Request) -> Response:
     path = store_of(request, request.query_params.get("store", ""))
     console = console_of(request)
-    found = [
-        await console.files.get(("table", table), _TABLES_AGE, partial(lake_table_facts, table))
-        for table in console.options.tables
-    ]
+    found: list[FoundValue | None] = []
+    for table in console.options.tables:
+        find = partial(lake_table_facts, table, console.options.stores)
+        found.append(await console.files.get(("table", table), _TABLES_AGE, find))
     return _show(request, "store/lake.html", path, tables=found)
 
 

@@ -50,7 +50,7 @@ _SETTINGS = (
 
 def main() -> None:
     """Run the statement on stdin."""
-    end_with_parent()
+    end_with_parent(int(sys.argv[1]))
     statement = msgspec.json.decode(sys.stdin.buffer.read(), type=SqlStatement)
     _limit(statement)
     try:

@@ -91,7 +91,7 @@ class SqlQueries:
 
     async def _work(self, visitor: Hashable, statement: SqlStatement) -> bytes | SqlResult:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "mqlake.console.sql.process",
+            sys.executable, "-m", "mqlake.console.sql.process", str(os.getpid()),
             stdin=PIPE, stdout=PIPE, stderr=DEVNULL, start_new_session=True,
         )  # fmt: skip
         self._running[visitor] = process

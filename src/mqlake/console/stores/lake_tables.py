@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from mqlake.errors import MqlakeError
+from mqlake.errors import MqlakeError, StoreError
 from mqlake.lake.files.lake_files import LakeFiles, is_url
 from mqlake.lake.follow.dead_letters import SUFFIX
 from mqlake.lake.followers.identity import Follower, followers_of
@@ -102,16 +102,20 @@ class LakeTableFacts(msgspec.Struct, frozen=True, rename="camel"):
     problem: str | None = None
 
 
-def lake_table_facts(table: str) -> LakeTableFacts:
-    """Return what a lake table and the notes in it show; an unreadable table has a `problem`."""
+def lake_table_facts(table: str, stores: tuple[Path, ...]) -> LakeTableFacts:
+    """Return what a lake table and the notes in it show; an unreadable table has a `problem`.
+
+    Args:
+        stores: the store directories that may be opened, whatever the notes name.
+    """
     shown = shown_url(table)
     try:
-        return _facts(table, shown)
+        return _facts(table, shown, stores)
     except (MqlakeError, OSError) as error:
         return LakeTableFacts(table=shown, problem=str(error))
 
 
-def _facts(table: str, shown: str) -> LakeTableFacts:
+def _facts(table: str, shown: str, stores: tuple[Path, ...]) -> LakeTableFacts:
     files = LakeFiles()
     lake = open_lake(table, None, "default", files)
     data = lake.files(())
@@ -121,7 +125,7 @@ def _facts(table: str, shown: str) -> LakeTableFacts:
         format=_format(lake),
         files=len(data),
         length=sum(file.size for file in data),
-        logs=[_log(lake, id_, one) for id_, one in followers_of(lake.root, files).items()],
+        logs=[_log(lake, id_, one, stores) for id_, one in followers_of(lake.root, files).items()],
         letters=letters,
         letter_files=letter_files,
         is_cut=is_cut,
@@ -132,10 +136,12 @@ def _format(lake: Lake) -> str:
     return type(lake).__name__.removesuffix("Lake")
 
 
-def _log(lake: Lake, id_: str, one: Follower) -> FollowedLog:
+def _log(lake: Lake, id_: str, one: Follower, stores: tuple[Path, ...]) -> FollowedLog:
     end = lake.end(id_)
     log_end, problem = None, None
     try:
+        if Path(one.store) not in {path.resolve() for path in stores}:
+            raise StoreError("the console was not started with --store for this directory")
         log_end = _log_end(one.store)
     except MqlakeError as error:
         problem = str(error)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -27,6 +29,7 @@ async def broker_settings(cluster: ClusterView, path: Path) -> tuple[str, Mappin
         masters = await cluster.masters()
     except MqlakeError:
         return None
+    here = await asyncio.to_thread(_own_addresses)
     wanted = await asyncio.to_thread(os.path.realpath, path)
     for name in list(masters)[:MOST_BROKERS]:
         ask = partial(brokers.config, cluster.admin, name)
@@ -35,6 +38,19 @@ async def broker_settings(cluster: ClusterView, path: Path) -> tuple[str, Mappin
         except MqlakeError:
             continue
         stated = found.get("storePathRootDir", "")
-        if await asyncio.to_thread(os.path.realpath, stated) == wanted:
+        is_here = masters[name].rpartition(":")[0] in here
+        if is_here and await asyncio.to_thread(os.path.realpath, stated) == wanted:
             return name, found
     return None
+
+
+def _own_addresses() -> frozenset[str]:
+    """Return the IPv4 addresses of this machine: brokers of others may have the same path."""
+    found = {"127.0.0.1", "localhost"}
+    with suppress(OSError):
+        infos = socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)
+        found |= {str(info[4][0]) for info in infos}
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, suppress(OSError):
+        probe.connect(("192.0.2.1", 9))  # No packet is sent; the system chooses an address.
+        found.add(probe.getsockname()[0])
+    return frozenset(found)

@@ -23,7 +23,7 @@ MOST = 500
 """Messages of a queue that are read."""
 _MOST_OPS = 2000
 _MOST_BYTES = 64 << 20
-_AT_ONCE = 16
+_AT_ONCE = 32
 _LONG = 16 << 10
 """Bytes of a body that is not kept."""
 
@@ -143,7 +143,7 @@ async def _levels(search: _BoundedSearch, levels: Sequence[int], most: int) -> W
         for record in read:
             due = None if delay is None else record.store_timestamp + delay
             rows.append(_message(record, due, f"delay level {level}", None))
-        if left := extent.end - start - len(read):
+        if (left := extent.end - start - len(read)) > 0:
             stopped.append(f"delay level {level}: {left:,} messages after these were not read")
     return WaitingMessages(rows, [], stopped)
 
@@ -163,7 +163,7 @@ async def _timed(
     if start > first:
         stopped.append(f"timer: {start - first:,} older messages, some of which may wait")
     records = await search.read(TIMER_TOPIC, 0, start, extent.end - start)
-    if left := extent.end - start - len(records):
+    if (left := extent.end - start - len(records)) > 0:
         stopped.append(f"timer: {left:,} newer messages were not read")
     recalled = {name for record in records if (name := record.properties.get(CANCEL))}
     rows: dict[tuple[str, int], WaitingMessage] = {}
@@ -227,7 +227,7 @@ async def half(source: WaitingSource, most: int = MOST) -> WaitingMessages:
                 times = record.properties.get(CHECK_TIMES)
                 why = f"commit or rollback, asked {times} times" if times else "commit or rollback"
                 rows.append(_message(record, None, why, None))
-        if left := extent.end - start - len(read):
+        if (left := extent.end - start - len(read)) > 0:
             stopped.append(f"half messages: {left:,} after these were not read")
     return WaitingMessages(rows, [], stopped)
 
@@ -240,7 +240,7 @@ async def _ended(
     if start >= extent.end:
         return set()
     records = await search.read(OP_TOPIC, queue_id, start, _MOST_OPS)
-    if left := extent.end - start - len(records):
+    if (left := extent.end - start - len(records)) > 0:
         stopped.append(f"{left:,} ends of transactions were not read: some of these have ended")
     return {offset for record in records for offset in ended_by(record)}
 
