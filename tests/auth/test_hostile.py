@@ -134,6 +134,7 @@ def test_no_body_gets_past_the_rules(seed: int) -> None:
         RequestCode.CHECK_CLIENT_CONFIG,
         RequestCode.UNREGISTER_CLIENT,
         RequestCode.BATCH_ACK_MESSAGE,
+        RequestCode.LITE_SUBSCRIPTION_CTL,
         RequestCode.UPDATE_AND_CREATE_TOPIC_LIST,
         RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST,
         RequestCode.DELETE_TOPIC_IN_BROKER_LIST,

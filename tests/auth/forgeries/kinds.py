@@ -30,6 +30,7 @@ NOTHING_NAMED = {
     *(Code.HEART_BEAT, Code.CHECK_CLIENT_CONFIG, Code.UNREGISTER_CLIENT, Code.BATCH_ACK_MESSAGE),
     *(Code.UPDATE_AND_CREATE_TOPIC_LIST, Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST),
     *(Code.DELETE_TOPIC_IN_BROKER_LIST, Code.DELETE_SUBSCRIPTION_GROUP_LIST),
+    Code.LITE_SUBSCRIPTION_CTL,
 }
 """Requests that need no permission if they name nothing."""
 NAMES = ("t", "u", "orders", "order", "orders-eu", "g", "", "*", "%RETRY%g", "a:b", "\U0001f600")
