@@ -255,7 +255,6 @@ def test_removed_files_are_mapped_no_more(tmp_path: Path, monkeypatch: pytest.Mo
             mapped, store = broker.state.store.reads.mapped, broker.state.store
             assert mapped.count
             core: Any = store.core  # type: ignore[attr-defined]
-            await store.sync.flush() if hasattr(store.sync, "flush") else None
             core.retention._waiting = 1
             assert core.retention.remove_next() is not None
             assert mapped.count == 0

@@ -150,6 +150,7 @@ class LanePulls:
     def _forget(self) -> None:
         self.tables.clear()
         self._learned.clear()
+        self._mapped.clear()  # A broker that was a slave may have begun its log anew.
 
     def ask(self, reason: int, peer: Peer, data: bytes, at: int) -> bool:
         """Find out what the kernel asks for; return whether it may be called again.
@@ -213,6 +214,7 @@ class LanePulls:
         if not self.tables.has_room(accepted):
             return False
         kernel.enter(size, self.tables.add(accepted))
+        self.renew()  # Files may have been dropped.
         return True
 
     # What was served
