@@ -150,7 +150,7 @@ class LanePulls:
     def _forget(self) -> None:
         self.tables.clear()
         self._learned.clear()
-        self._mapped.clear()  # A broker that was a slave may have begun its log anew.
+        self._mapped.clear()  # A broker that was a slave may have begun its log again.
 
     def ask(self, reason: int, peer: Peer, data: bytes, at: int) -> bool:
         """Find out what the kernel asks for; return whether it may be called again.
