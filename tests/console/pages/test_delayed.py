@@ -112,3 +112,15 @@ def test_other_kinds_are_empty_without_such_messages(running: RunningBroker) -> 
         assert "No popped message" in words(await visitor.get("/delayed/popped"))
 
     visit(running, work)
+
+
+def test_a_store_directory_is_read_without_its_broker(running: RunningBroker) -> None:
+    with running.producer() as producer:
+        producer.send(Message(topic="OnDisk", body=b"x", keys="from-disk", deliver_at=in_an_hour()))
+
+    async def work(visitor: Site) -> None:
+        path = f"/delayed?topic=OnDisk&store={running.store}"
+        assert "from-disk" in await shown(visitor, path, "from-disk")
+        assert (await visitor.get("/delayed?store=/etc")).status_code == 404
+
+    visit(running, work, stores=(running.store,))

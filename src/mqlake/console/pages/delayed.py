@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -12,18 +14,24 @@ from starlette.routing import BaseRoute, Route
 
 from mqlake.admin import brokers
 from mqlake.client.cluster import MasterBroker
-from mqlake.console.access.changes import change, done, needs
+from mqlake.console.access.changes import change, check_role, done, needs
 from mqlake.console.access.forms import PostedForm
 from mqlake.console.access.roles import ConsoleRole
 from mqlake.console.cluster.view import ClusterView
 from mqlake.console.page import listing, page, url
 from mqlake.console.page_error import PageError
-from mqlake.console.state import cluster_of
+from mqlake.console.pages.store_files import store_of
+from mqlake.console.state import cluster_of, console_of
 from mqlake.console.waiting.found import WaitingMessages, delayed, half
-from mqlake.console.waiting.sources import BrokerSource
+from mqlake.console.waiting.sources import BrokerSource, DirectorySource, WaitingSource
 from mqlake.errors import FormatError
-from mqlake.formats.consume_queue import DEFAULT_DELAY_LEVELS_TEXT, parse_delay_levels
-from mqlake.protocol.codes import RequestCode
+from mqlake.formats.consume_queue import (
+    DEFAULT_DELAY_LEVELS,
+    DEFAULT_DELAY_LEVELS_TEXT,
+    parse_delay_levels,
+)
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.recall import RecallHeader
 from mqlake.storage.clock import SystemClock
 
@@ -32,7 +40,7 @@ KINDS: Final = (
     ("Transactions", "/delayed/half"),
     ("Popped", "/delayed/popped"),
 )
-Search = Callable[[ClusterView, MasterBroker], Awaitable[WaitingMessages]]
+Search = Callable[[WaitingSource, Sequence[int]], Awaitable[WaitingMessages]]
 
 _SECONDS: Final = 3.0
 _SETTINGS_SECONDS: Final = 30.0
@@ -63,42 +71,76 @@ async def _popped(request: Request) -> Response:
     return await _show(request, "delayed/popped.html", _search_delayed)
 
 
-async def _search_delayed(cluster: ClusterView, broker: MasterBroker) -> WaitingMessages:
+async def _search_delayed(source: WaitingSource, levels: Sequence[int]) -> WaitingMessages:
     """Return what waits for its time, or for an acknowledgement."""
+    return await delayed(source, levels, SystemClock().milliseconds())
+
+
+async def _search_half(source: WaitingSource, levels: Sequence[int]) -> WaitingMessages:
+    """Return half messages whose transactions have not ended."""
+    del levels
+    return await half(source)
+
+
+async def _settings(cluster: ClusterView, broker: MasterBroker) -> dict[str, str]:
+    """Return a broker's settings; none if the visitor may not see them."""
+    ask = partial(brokers.config, cluster.admin, broker.name)
+    try:
+        return await cluster.kept.get(("settings of", broker.name), _SETTINGS_SECONDS, ask)
+    except RemotingError as error:
+        if error.code != ResponseCode.NO_PERMISSION:
+            raise
+        return {}
+
+
+async def _of_broker(cluster: ClusterView, broker: MasterBroker, search: Search) -> WaitingMessages:
     config = await _settings(cluster, broker)
     try:
         levels = parse_delay_levels(config.get(_LEVELS, DEFAULT_DELAY_LEVELS_TEXT))
     except FormatError:
         levels = ()
-    source = BrokerSource(cluster.admin, broker)
-    return await delayed(source, levels, SystemClock().milliseconds())
+    return await search(BrokerSource(cluster.admin, broker), levels)
 
 
-async def _settings(cluster: ClusterView, broker: MasterBroker) -> dict[str, str]:
-    ask = partial(brokers.config, cluster.admin, broker.name)
-    return await cluster.kept.get(("settings of", broker.name), _SETTINGS_SECONDS, ask)
-
-
-async def _search_half(cluster: ClusterView, broker: MasterBroker) -> WaitingMessages:
-    """Return half messages whose transactions have not ended."""
-    return await half(BrokerSource(cluster.admin, broker))
+async def _of_directory(path: Path, search: Search) -> WaitingMessages:
+    source = await asyncio.to_thread(DirectorySource, path, "")
+    try:
+        return await search(source, DEFAULT_DELAY_LEVELS)
+    finally:
+        source.close()
 
 
 async def _show(request: Request, template: str, search: Search) -> Response:
     cluster = cluster_of(request)
+    store = request.query_params.get("store", "")
     names = sorted(await cluster.masters())
-    name = request.query_params.get("broker", "") or (names[0] if names else "")
-    if name not in names:
-        raise PageError(
-            f"There is no master of broker {name[:200]}" if name else "There is no broker",
-            "The name server knows no such broker now.",
-            404,
-        )
-    broker = await cluster.admin.broker(name)
-    found = await cluster.kept.get((search, name), _SECONDS, partial(search, cluster, broker))
-    settings = await _settings(cluster, broker)
-    topic = request.query_params.get("topic", "").strip()
-    group = request.query_params.get("group", "").strip()
+    name, can_recall = "", False
+    if store:
+        check_role(request, ConsoleRole.ADMIN)
+        path = store_of(request, store)
+        find = partial(_of_directory, path, search)
+        found = await cluster.kept.get((search, path), _SECONDS, find)
+    else:
+        name = request.query_params.get("broker", "") or (names[0] if names else "")
+        if name not in names:
+            raise PageError(
+                f"There is no master of broker {name[:200]}" if name else "There is no broker",
+                "The name server knows no such broker now.",
+                404,
+            )
+        broker = await cluster.admin.broker(name)
+        find = partial(_of_broker, cluster, broker, search)
+        found = await cluster.kept.get((search, name), _SECONDS, find)
+        can_recall = (await _settings(cluster, broker)).get(_RECALL, "").strip().lower() == "true"
+    return _listed(request, template, found, names=names, broker=name, can_recall=can_recall)
+
+
+def _listed(
+    request: Request, template: str, found: WaitingMessages, *, broker: str, **values: Any
+) -> Response:
+    asked = request.query_params
+    topic, group = asked.get("topic", "").strip(), asked.get("group", "").strip()
+    store = asked.get("store", "") or None
     messages = [
         each
         for each in found.messages
@@ -109,17 +151,18 @@ async def _show(request: Request, template: str, search: Search) -> Response:
         request,
         template,
         title="Messages that wait",
-        kinds=[(each, url(at, broker=name)) for each, at in KINDS],
+        kinds=[(each, url(at, broker=broker or None, store=store)) for each, at in KINDS],
         tab=request.url.path,
-        names=names,
-        broker=name,
+        broker=broker,
+        store=store or "",
+        stores=[str(each) for each in console_of(request).options.stores],
         topic=topic,
         group=group,
         now=SystemClock().milliseconds(),
         messages=listing(request, messages),
         popped=listing(request, popped),
         stopped=found.stopped,
-        can_recall=settings.get(_RECALL, "false").strip().lower() == "true",
+        **values,
     )
 
 
