@@ -12,7 +12,9 @@ import httpx
 
 from mqlake.console.app import create_app
 from mqlake.console.options import ConsoleOptions
+from mqlake.console.sql.statement import SqlLimits
 from mqlake.console.state import Console
+from tests.until import PATIENCE
 
 _CSRF = re.compile(r'name="csrf" value="([^"]*)"')
 _TAGS = re.compile(r"<[^>]*>")
@@ -61,6 +63,7 @@ def words(response: httpx.Response) -> str:
 async def site(name_servers: str, **options: Any) -> AsyncIterator[Site]:
     """Yield a visitor of a console for a cluster."""
     console = Console(ConsoleOptions(name_servers=name_servers, **options))
+    console.queries.limits = SqlLimits(seconds=PATIENCE)  # A busy machine imports for long.
     transport = httpx.ASGITransport(create_app(console), raise_app_exceptions=False)
     client = httpx.AsyncClient(
         transport=transport, base_url="http://127.0.0.1:8280", follow_redirects=True

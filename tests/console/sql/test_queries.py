@@ -14,13 +14,13 @@ from mqlake.errors import MqlakeError
 from mqlake.lake.options import Format
 from tests.golden import store
 from tests.lake.union.kept_lake import KeptLake
-from tests.until import until
+from tests.until import PATIENCE, until
 
 STORE = "rmq5-clean"
 
 
 def ask(sql: str, **limits: Any) -> SqlResult:
-    queries = SqlQueries(SqlLimits(**limits))
+    queries = SqlQueries(SqlLimits(**{"seconds": PATIENCE, **limits}))
     return asyncio.run(queries.table("me", sql, str(store(STORE).path), None))
 
 
@@ -87,7 +87,7 @@ def test_bytes_are_shown_as_text_or_as_hexadecimal_digits() -> None:
 
 def test_a_parquet_file_has_the_result() -> None:
     async def run() -> bytes:
-        queries = SqlQueries()
+        queries = SqlQueries(SqlLimits(seconds=PATIENCE))
         sql = "select queueId, body from messages limit 5"
         return await queries.parquet("me", sql, str(store(STORE).path), None)
 
@@ -98,7 +98,7 @@ def test_a_parquet_file_has_the_result() -> None:
 
 def test_a_parquet_file_that_is_too_large_is_refused() -> None:
     async def run() -> None:
-        queries = SqlQueries(SqlLimits(rows=1))
+        queries = SqlQueries(SqlLimits(rows=1, seconds=PATIENCE))
         sql = "select range from range(5000)"
         with pytest.raises(MqlakeError, match="more than 1000 rows"):
             await queries.parquet("me", sql, str(store(STORE).path), None)
@@ -135,7 +135,9 @@ def test_the_log_and_its_lake_table_are_one(tmp_path: Path) -> None:
 
     async def run() -> SqlResult:
         sql = "select count(*), count(distinct physicalOffset) from messages"
-        return await SqlQueries().table("me", sql, str(lake.store.path), str(lake.out))
+        return await SqlQueries(SqlLimits(seconds=PATIENCE)).table(
+            "me", sql, str(lake.store.path), str(lake.out)
+        )
 
     found = asyncio.run(run())
     assert found.error is None
