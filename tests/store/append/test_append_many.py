@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from mqlake.dispatch.kernel import is_compiled
 from mqlake.dispatch.writing import packed_layout
 from mqlake.formats import record, record_crc, sys_flag
 from mqlake.formats.message_batch import decode_batch, encode_batch
@@ -282,14 +283,15 @@ def test_a_batch_that_the_disk_refuses_changes_nothing(fault: Fault) -> None:
     assert log.appender.put_batch(batch(encode_batch(PARTS))).physical_offset == SMALL
 
 
+@pytest.mark.skipif(not is_compiled(), reason="only compiled kernels put many in one write call")
 @pytest.mark.parametrize("fault", [Fault.INPUT_OUTPUT, Fault.SHORT_WRITE, Fault.FULL_FOR_EVER])
 def test_a_write_call_that_the_disk_refuses_takes_no_queue_offset(fault: Fault) -> None:
     disk = FaultyDisk(fault, at=-1)
     log = Appending(StoreSettings(mapped_file_size_commit_log=1 << 20), disk)
     log.put(message(body=b"before"))
     before = log.state()
-    # Properties, so that these are not put in runs, and enough for a write call.
-    many = [message(body=b"%02d" % n * 500, properties={"a": "b"}) for n in range(40)]
+    # Enough for a write call.
+    many = [message(body=b"%02d" % n * 500) for n in range(40)]
     disk.fail_next(fault)
     results = log.put_many(many)
     assert disk.has_failed
