@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mqlake.formats.message_batch import encode_batch
 from mqlake.protocol.bodies.lite import (
     BrokerLiteInfo,
     LiteClientInfo,
@@ -281,5 +282,103 @@ def test_without_enable_lmq_lite_topics_are_refused(tmp_path: Path) -> None:
             answer = await broker.send(to("Orders", properties="__LITE_TOPIC\x01a\x02"))
             assert answer.code == ResponseCode.MESSAGE_ILLEGAL
             assert "enableLmq" in (answer.remark or "")
+
+    simulated.run(check())
+
+
+@pytest.mark.parametrize("refused", [1, 40])
+def test_refused_sends_take_no_offset(tmp_path: Path, refused: int) -> None:
+    async def check() -> None:
+        async with lite_broker(tmp_path) as broker:
+            client = LiteClient(broker)
+            await client.change("PARTIAL_ADD", "a")
+            await send(broker, "a", "one")
+            most, long = broker.state.store.appends.largest_record, "k" * 32_000
+            for number in range(refused):
+                header = to(TOPIC, properties=f"__LITE_TOPICaKEYS{long}")
+                answer = await broker.send(header, b"x" * (most if number else 1))
+                assert answer.code == ResponseCode.MESSAGE_ILLEGAL
+            await send(broker, "a", "two")
+            for expected in ("one", "two"):
+                ((record, receipt),) = popped(await client.pop(1))
+                assert record.body.decode() == expected
+                assert (await client.ack(record, receipt)).code == ResponseCode.SUCCESS
+            assert record.properties["INNER_MULTI_QUEUE_OFFSET"] == "1"
+
+    simulated.run(check())
+
+
+@pytest.mark.parametrize("bodies", [1, 40])
+def test_messages_after_sends_that_failed_are_delivered(tmp_path: Path, bodies: int) -> None:
+    async def check() -> None:
+        async with lite_broker(tmp_path) as broker:
+            client = LiteClient(broker)
+            await client.change("PARTIAL_ADD", "a")
+            await send(broker, "a", "one")
+            for _ in range(bodies):
+                # Larger than maxMessageSize: only the store refuses it.
+                answer = await send(
+                    broker, "a", "x" * (broker.broker.settings.max_message_size + 1)
+                )
+                assert answer.code != ResponseCode.SUCCESS
+            await send(broker, "a", "two")
+            for expected in ("one", "two"):
+                ((record, receipt),) = popped(await client.pop(1))
+                assert record.body.decode() == expected
+                assert (await client.ack(record, receipt)).code == ResponseCode.SUCCESS
+
+    simulated.run(check())
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        "DELAY1",
+        "TIMER_DELAY_MS1000",
+        "TIMER_DELAY_SEC1",
+        "TIMER_DELIVER_MS1900000000000",
+        "TRAN_MSGtrue",
+    ],
+)
+def test_messages_that_would_wait_are_refused(tmp_path: Path, pair: str) -> None:
+    async def check() -> None:
+        async with lite_broker(tmp_path) as broker:
+            header = to(TOPIC, properties=f"__LITE_TOPICa{pair}PGROUPp")
+            answer = await broker.send(header)
+            assert answer.code == ResponseCode.MESSAGE_ILLEGAL
+            assert pair.partition("")[0] in (answer.remark or "")
+
+    simulated.run(check())
+
+
+def test_what_is_sent_to_a_retry_topic_has_no_place(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with lite_broker(tmp_path) as broker:
+            header = to(f"%RETRY%{GROUP}", properties="__LITE_TOPICa")
+            assert (await broker.send(header)).code == ResponseCode.SUCCESS
+            (record,) = broker.records(f"%RETRY%{GROUP}")
+            assert "INNER_MULTI_DISPATCH" not in record.properties
+
+    simulated.run(check())
+
+
+@pytest.mark.parametrize("is_batch", [False, True])
+def test_producers_cannot_say_where_a_message_is(tmp_path: Path, is_batch: bool) -> None:
+    forged = f"INNER_MULTI_DISPATCH%LMQ%${TOPIC}$aINNER_MULTI_QUEUE_OFFSET9"
+
+    async def check() -> None:
+        async with lite_broker(tmp_path) as broker:
+            client = LiteClient(broker)
+            await client.change("PARTIAL_ADD", "a")
+            await send(broker, "a", "one")
+            if is_batch:
+                body = encode_batch([(0, b"forged", forged.encode())])
+                header = to(TOPIC, batch=True, properties="UNIQ_KEYK")
+                answer = await broker.ask(RequestCode.SEND_BATCH_MESSAGE, header, body)
+            else:
+                answer = await broker.send(to(TOPIC, properties=forged), b"forged")
+            assert answer.code == ResponseCode.SUCCESS
+            await send(broker, "a", "two")
+            assert await client.bodies() == ["one", "two"]
 
     simulated.run(check())

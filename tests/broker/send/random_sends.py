@@ -46,6 +46,8 @@ UNUSUAL = {
         f"{KEY}WAIT\x01false\x02", f"{KEY}WAIT\x01true \x02",
         f"{KEY}TRAN_MSG\x01true\x02", f"{KEY}POP_CK\x01x\x02", f"{KEY}INNER_NUM\x011\x02",
         f"{KEY}_SYS_MSG_PRIORITY_\x011\x02", f"{KEY}__LITE_TOPIC\x011\x02",
+        f"{KEY}INNER_MULTI_DISPATCH\x01%LMQ%$a$b\x02",
+        f"INNER_MULTI_QUEUE_OFFSET\x011\x02{KEY}",
         f"{KEY}__CRC32#\x010000000000\x02", f"__CRC32#\x01\x02{KEY}",
         f"KEYS\x01ü\x02{KEY}", "UNIQ_KEY\x01A-B\x02", f"{KEY}UNIQ_KEY\x01A B\x02",
         f"KEYS\x01{'k' * 32_767}\x02{KEY}", "UNIQ_KEY",

@@ -6,10 +6,12 @@ from datetime import datetime
 
 import pytest
 
-from mqlake.broker.send.properties import StoredProperties
+from mqlake.broker.send.properties import StoredProperties, without_light_queues
 from mqlake.broker.settings import BrokerSettings
+from mqlake.formats.message_batch import decode_batch, encode_batch
 from mqlake.formats.message_id import UniqueKey
 from mqlake.formats.properties import decode_properties
+from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.unique_keys import UniqueKeys
 from tests.crash.clock import ManualClock
 from tests.store.live_parts import NOW
@@ -33,6 +35,10 @@ def keys() -> UniqueKeys:
         ("MSG_REGION\x01x\x02UNIQ_KEY\x01K\x02", {"UNIQ_KEY": "K"}),
         ("POP_CK\x01x\x02UNIQ_KEY\x01K\x02", {"UNIQ_KEY": "K"}),
         ("TIMER_DEL_UNIQKEY\x01T+x\x02UNIQ_KEY\x01K\x02", {"UNIQ_KEY": "K"}),
+        (
+            "INNER_MULTI_DISPATCH\x01%LMQ%$a$b\x02INNER_MULTI_QUEUE_OFFSET\x019\x02UNIQ_KEY\x01K\x02",
+            {"UNIQ_KEY": "K"},
+        ),
         ("KEYS\x01CLUSTER\x02UNIQ_KEY\x01K\x02", {"UNIQ_KEY": "K", "KEYS": "CLUSTER"}),
         ("name\x01ünï → 😀\x02UNIQ_KEY\x01K\x02", {"UNIQ_KEY": "K", "name": "ünï → 😀"}),
     ],
@@ -68,3 +74,27 @@ def test_keys_count_from_the_start_of_the_month_it_is() -> None:
     assert UniqueKey.parse(keys.next()).milliseconds == 1000
     clock.forward(28 * day)
     assert UniqueKey.parse(keys.next()).milliseconds == 1000
+
+
+LIGHT = b"INNER_MULTI_DISPATCH\x01%LMQ%$a$b\x02INNER_MULTI_QUEUE_OFFSET\x019\x02"
+
+
+def test_messages_of_a_batch_are_in_no_light_queue() -> None:
+    messages = [(1, LIGHT, b"A\x01b\x02" + LIGHT + b"C\x01d\x02"), (2, b"x", LIGHT), (3, b"", b"")]
+    assert without_light_queues(encode_batch(messages)) == encode_batch(
+        [(1, LIGHT, b"A\x01b\x02C\x01d\x02"), (2, b"x", b""), (3, b"", b"")]
+    )
+
+
+def test_a_malformed_batch_stays_as_it_is() -> None:
+    body = encode_batch([(1, b"x", LIGHT)])[:-1]
+    assert without_light_queues(body) == body
+
+
+def test_a_long_batch_that_says_so_is_refused() -> None:
+    with pytest.raises(RemotingError, match="INNER_MULTI_DISPATCH"):
+        without_light_queues(encode_batch([(0, b"", b"")] * 1000 + [(0, b"", LIGHT)]))
+    assert (
+        len(list(decode_batch(without_light_queues(encode_batch([(0, b"", LIGHT)] * 1000)))))
+        == 1000
+    )

@@ -221,3 +221,58 @@ def test_says_which_light_queues_have_got_messages(tmp_path: Path) -> None:
     assert all(isinstance(head, LightPlace) for head in heads)
     assert len(heads) == len(sent.bodies)
     store.close()
+
+
+@pytest.mark.parametrize("gap", [1, 2, 40, 1 << 40])
+def test_gaps_of_offsets_are_skipped(tmp_path: Path, gap: int) -> None:
+    store, sent = open_store(tmp_path), LightMessages()
+    queue, offsets = name(1), list[int]()
+    for number in range(150):
+        if number % 7 == 0:
+            sent.next[queue] += gap
+        offsets.append(sent.next[queue])
+        sent.put(store, b"%d" % number + bytes(500), [queue])
+    assert len(light_files_after(store, tmp_path)) > 3
+    for at in range(150):
+        for start in {offsets[at], offsets[at - 1] + 1 if at else 0}:
+            for count in (1, 2, 32):
+                assert read(store, queue, start, count) == sent.bodies[queue][at : at + count]
+    assert read(store, queue, offsets[-1] + 1) == []
+    store.close()
+
+
+def light_files_after(store: OwnedStore, path: Path) -> dict[str, bytes]:
+    store.tick()
+    return light_files(path)
+
+
+@pytest.mark.parametrize("size", [10, 6000])
+def test_an_offset_that_is_not_above_the_newest_one_is_left_out(
+    tmp_path: Path, size: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    store, sent = open_store(tmp_path), LightMessages()
+    for number in range(5):
+        sent.put(store, b"%d" % number + bytes(size), [name(1)])
+    for offset in ("0", "4"):
+        properties = {
+            "INNER_MULTI_DISPATCH": f"{name(1)},{name(2)}",
+            "INNER_MULTI_QUEUE_OFFSET": f"{offset},{offset}",
+        }
+        assert store.puts.put(Message(TOPIC, b"late", properties=properties)).is_ok
+    sent.put(store, b"5", [name(1)])
+    assert read(store, name(1)) == sent.bodies[name(1)]
+    assert read(store, name(2)) == [b"late", b"late"]
+    last = lights_of(store).last(TOPIC, name(1).encode())
+    assert last is not None
+    assert last.queue_offset == 5
+    assert caplog.text.count("is left out") == 1
+    store.close()
+
+
+@pytest.mark.parametrize("topic", ["RMQ_SYS_TRANS_HALF_TOPIC", "%RETRY%g", "%DLQ%g", "rmq_sys_x"])
+def test_records_that_wait_or_are_copies_have_no_entry(tmp_path: Path, topic: str) -> None:
+    store, sent = open_store(tmp_path), LightMessages()
+    sent.put(store, b"x", [name(1, topic)], topic)
+    store.tick()
+    assert lights_of(store).topics() == []
+    store.close()

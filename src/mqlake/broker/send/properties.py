@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from mqlake.broker.settings import BrokerSettings
+from mqlake.errors import FormatError
+from mqlake.formats.message_batch import decode_batch, encode_batch
 from mqlake.formats.own_properties import (
     CLUSTER,
     MSG_REGION,
@@ -13,6 +15,8 @@ from mqlake.formats.own_properties import (
 from mqlake.formats.properties import (
     CANCEL,
     DELAY,
+    MULTI_DISPATCH,
+    MULTI_QUEUE_OFFSET,
     NAME_VALUE_SEPARATOR,
     PROPERTY_SEPARATOR,
     TRAN_MSG,
@@ -21,11 +25,19 @@ from mqlake.formats.properties import (
     encode_pairs,
 )
 from mqlake.formats.property_edits import edit
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.unique_keys import UniqueKeys
 
 _UNIQUE_KEY = f"{UNIQ_KEY}{NAME_VALUE_SEPARATOR}"
 _LATER_KEY = PROPERTY_SEPARATOR + _UNIQUE_KEY
 _POP_GROUP = POP_GROUP.encode()
+_LIGHT = "INNER_MULTI_"
+"""Begins the names of both properties that say which light queues a message is in."""
+_LIGHT_PAIR = f"{MULTI_DISPATCH}{NAME_VALUE_SEPARATOR}".encode()
+_DROPPED = (POP_RECEIPT, CANCEL, MULTI_DISPATCH, MULTI_QUEUE_OFFSET)
+_MOST_EDITED = 1000
+"""Messages of a batch whose properties are looked at one by one."""
 HALF = f"{TRAN_MSG}{NAME_VALUE_SEPARATOR}true".encode()
 """Present in the properties of every half message."""
 
@@ -37,8 +49,9 @@ class StoredProperties:
     """Converts the properties that producers send to those that are stored.
 
     It adds the cluster, the region, whether the broker is traced, and a unique key if the message
-    has none. It drops what producers must not set: a receipt of pop consumption, and the name of a
-    message that is to be cancelled, which only a recall may give.
+    has none. It drops what producers must not set: a receipt of pop consumption, the name of a
+    message that is to be cancelled, which only a recall may give, and places in light queues, which
+    would let all later messages of a lite topic be lost.
 
     Attributes:
         own: the broker's bytes, which follow the producer's.
@@ -57,8 +70,8 @@ class StoredProperties:
         """Return the properties to store for those of a request."""
         if not text:
             return self._with_key("")
-        if POP_RECEIPT in text or CANCEL in text:
-            text = edit(text.encode(), (POP_RECEIPT, CANCEL)).decode()
+        if POP_RECEIPT in text or CANCEL in text or _LIGHT in text:
+            text = edit(text.encode(), _DROPPED).decode()
         if text and text[-1] != PROPERTY_SEPARATOR:
             text += PROPERTY_SEPARATOR
         start = text.rfind(_LATER_KEY)
@@ -84,6 +97,32 @@ def without_pop_group(properties: bytes) -> bytes:
     the copy from the group of the retry topic.
     """
     return edit(properties, (POP_GROUP,)) if _POP_GROUP in properties else properties
+
+
+def without_light_queues(body: bytes) -> bytes:
+    """Return the body of a batch whose messages do not say which light queues they are in.
+
+    Raises:
+        RemotingError: MESSAGE_ILLEGAL: too many messages may say so.
+    """
+    if _LIGHT_PAIR not in body:
+        return body
+    messages: list[tuple[int, bytes, bytes]] = []
+    try:
+        for flag, at, length, pairs_at, pairs_length in decode_batch(body):
+            pairs = edit(
+                body[pairs_at : pairs_at + pairs_length], (MULTI_DISPATCH, MULTI_QUEUE_OFFSET)
+            )
+            messages.append((flag, body[at : at + length], pairs))
+            if len(messages) > _MOST_EDITED:
+                reason = (
+                    f"a batch of more than {_MOST_EDITED} messages cannot have the property "
+                    f"{MULTI_DISPATCH}, which brokers set"
+                )
+                raise RemotingError(ResponseCode.MESSAGE_ILLEGAL, reason)
+    except FormatError:
+        return body  # The store refuses it.
+    return encode_batch(messages)
 
 
 def is_half(properties: bytes, reconsume_times: int) -> bool:

@@ -12,7 +12,13 @@ from mqlake.broker.send.answers import Answers
 from mqlake.broker.send.checks import MULTI_TAG, Header, SendChecks
 from mqlake.broker.send.dead_letters import DeadLetters
 from mqlake.broker.send.priorities import PRIORITY_NAME, placed
-from mqlake.broker.send.properties import HALF, StoredProperties, is_half, without_pop_group
+from mqlake.broker.send.properties import (
+    HALF,
+    StoredProperties,
+    is_half,
+    without_light_queues,
+    without_pop_group,
+)
 from mqlake.broker.send.sizes import SendSizes
 from mqlake.broker.send.unconfirmed import Unconfirmed
 from mqlake.broker.state.broker_state import BrokerState
@@ -157,12 +163,12 @@ class SendMessages:
             if name != header.topic:
                 dead, queue_id = header.topic, any_queue(naming.DLQ_QUEUES)
                 properties = _undelayed(properties)
-        if _LITE_TOPIC in properties:
-            properties = self._state.lite.placed(topic, properties, peer)
         placed_in = _placed(topic, properties, queue_id)
         # The queue of a request that was rewritten is not the producer's choice.
         if placed_in != (properties, queue_id) and not isinstance(request, Rewritten):
             properties, queue_id = placed_in
+        if _LITE_TOPIC in properties:
+            properties = self._in_lite_topic(topic, properties, body_size, peer)
         if len(properties) > sizes.properties or body_size > sizes.body:
             properties = sizes.check(properties, body_size)
         message = Message(
@@ -200,6 +206,14 @@ class SendMessages:
             peer.after_part(self.put_waiting)
         self._messages.append(message)
         self._sent.append(sent)
+
+    def _in_lite_topic(self, topic: Topic, properties: bytes, body_size: int, peer: Peer) -> bytes:
+        """Return the properties with the message's place; what is refused takes none."""
+        sizes = self._sizes
+        properties = self._state.lite.with_room(topic, properties)
+        if len(properties) > sizes.properties or body_size > sizes.body:
+            properties = sizes.check(properties, body_size)
+        return self._state.lite.placed(topic, properties, peer)
 
     def _check_half(self, properties: bytes, body_size: int, unique_key: str) -> None:
         if len(properties) + len(unique_key) > self._sizes.half_properties:
@@ -324,7 +338,7 @@ def _batch(
         raise RemotingError(ResponseCode.MESSAGE_ILLEGAL, reason)
     return MessageBatch(
         topic=header.topic,
-        body=bytes(request.body),
+        body=without_light_queues(bytes(request.body)),
         queue_id=queue_id,
         sys_flag=_flags(header, topic),
         born_timestamp=header.born_timestamp,

@@ -86,21 +86,25 @@ class LightFile:
             limit, number = number, slot_previous
         return 0
 
-    def at_or_before(self, number: int, queue_offset: int) -> int:
-        """Return the queue's newest entry whose offset is not greater; 0 without one.
+    def at_or_after(self, newest: int, queue_offset: int, first: int) -> int:
+        """Return the number of a queue's oldest entry at or after a queue offset; 0 without one.
 
         Args:
-            number: the number of an entry of the queue, where the search begins.
+            newest: the number of an entry of the queue, where the search begins.
+            first: physical offset before which no record counts.
         """
-        limit = self._count
-        while 0 < number < limit:
-            limit, entry = number, self.entry(number)
-            if entry.queue_offset <= queue_offset:
+        number, limit, links = 0, self._count, (newest,)
+        while True:
+            for link in links:
+                if not 0 < link < limit:
+                    continue
+                entry = self.entry(link)
+                if entry.queue_offset >= queue_offset and entry.physical_offset >= first:
+                    number = limit = link
+                    links = entry.jump, entry.previous
+                    break
+            else:
                 return number
-            number = entry.previous
-            if 0 < entry.jump < limit and self.entry(entry.jump).queue_offset >= queue_offset:
-                number = entry.jump
-        return 0
 
     def append(self, physical_offset: int, size: int, entries: Sequence[LightAppend]) -> None:
         """Append the entries of one record; those that do not fit are left out.

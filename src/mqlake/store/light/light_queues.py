@@ -7,10 +7,12 @@ function of this segment. Upstream: `LmqDispatch`, `RocksDBConsumeQueueStore`.
 from __future__ import annotations
 
 import errno
+import logging
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +33,12 @@ DIRECTORY = "lightqueue"
 COMPLETE = f"{DIRECTORY}/complete"
 """Exists once all records before the checkpoint have their entries."""
 _MOST_OPEN = 64
+_LOOKED_AT = 8
+"""Newest files of a topic in which the newest message of a queue is sought before it gets another:
+a queue that is new would be sought in all of them.
+"""
+
+_log = logging.getLogger(__name__)
 
 LightArrived = Callable[[bytes], object]
 """Called with the name of each light queue that has got a message."""
@@ -75,6 +83,7 @@ class LightQueues:
         self._ended: set[tuple[str, int]] = set()
         self.min_physical_offset = 0
         self._arrived: LightArrived | None = None
+        self._unordered: set[str] = set()
 
     # Files
 
@@ -165,16 +174,43 @@ class LightQueues:
         topic = record.topic.decode()
         if self._incarnations.is_dead(topic, record.physical_offset):
             return
-        file = self._current(topic, record.physical_offset)
-        if record.physical_offset <= file.last_physical:
+        pairs = self._ascending(topic, record)
+        if not pairs:
             return
-        pairs = zip(record.names, record.offsets, strict=True)
+        file = self._current(topic, record.physical_offset)
         entries = [LightAppend(self._hash(name, file), offset) for name, offset in pairs]
         file.append(record.physical_offset, record.size, entries)
         self._changed(topic, file)
         if self._arrived is not None:
-            for name in record.names:
+            for name, _ in pairs:
                 self._arrived(name)
+
+    def _ascending(self, topic: str, record: LightRecord) -> list[tuple[bytes, int]]:
+        """Return the names and queue offsets of a record that get an entry; none if they have.
+
+        A queue ascends: an offset that is not above its newest one gets none, and searches stay
+        right whatever properties a record has.
+        """
+        newest = next(self._files(topic), None)
+        if newest is not None and record.physical_offset <= newest.last_physical:
+            return []
+        first, pairs = self._first_of(topic), list[tuple[bytes, int]]()
+        for name, offset in zip(record.names, record.offsets, strict=True):
+            last = self._newest(islice(self._files(topic), _LOOKED_AT), name, first)
+            if last is None or offset > last.queue_offset:
+                pairs.append((name, offset))
+            elif topic not in self._unordered:
+                self._unordered.add(topic)
+                _log.warning(
+                    "%s: the record at %d has offset %d of light queue %r, which has a message at "
+                    "%d: the record is left out of it, and so are others like it",
+                    topic,
+                    record.physical_offset,
+                    offset,
+                    name[:200],
+                    last.queue_offset,
+                )
+        return pairs
 
     def notify(self, arrived: LightArrived) -> None:
         """Call a function for each message that a light queue gets from now on."""
@@ -191,11 +227,14 @@ class LightQueues:
         Args:
             topic: the topic of its records.
         """
-        for file in self._files(topic):
+        return self._newest(self._files(topic), name, self._first_of(topic))
+
+    def _newest(self, files: Iterable[LightFile], name: bytes, first: int) -> LightPlace | None:
+        for file in files:
             if number := file.newest(self._hash(name, file)):
                 entry = file.entry(number)
                 place = LightPlace(entry.queue_offset, entry.physical_offset, entry.size)
-                return place if place.physical_offset >= self._first_of(topic) else None
+                return place if place.physical_offset >= first else None
         return None
 
     def end_of(self, name: str) -> int | None:
@@ -213,18 +252,24 @@ class LightQueues:
     def places(self, topic: str, name: bytes, queue_offset: int, count: int) -> list[LightPlace]:
         """Return up to `count` messages of a light queue from a queue offset on, ascending.
 
-        A queue offset that no message has is skipped.
+        Queue offsets that no message has are skipped, however many: a message may not have been
+        put after its offset was given to it.
         """
-        found: list[LightPlace] = []
-        first, upto = self._first_of(topic), queue_offset + count - 1
+        first, starts = self._first_of(topic), list[tuple[int, int, int]]()
         for file in self._files(topic):
             newest = file.newest(self._hash(name, file))
             if not newest:
                 continue
-            number = file.at_or_before(newest, upto) or _oldest(file, newest, queue_offset)
-            own = _backwards(file, number, queue_offset, first)
-            found[:0] = own
-            if file.entry(_root(file, newest)).queue_offset <= queue_offset:
+            start = file.at_or_after(newest, queue_offset, first)
+            if not start:
+                break
+            starts.append((file.base, start, newest))
+            if file.entry(start).previous:
+                break  # All messages before it have lower offsets, or are dead.
+        found: list[LightPlace] = []
+        for base, start, newest in reversed(starts):
+            found += _forwards(self._file(topic, base), start, newest, count - len(found))
+            if len(found) >= count:
                 break
         return found[:count]
 
@@ -457,32 +502,26 @@ def name_hash(name: bytes, seed: int) -> int:
     return int.from_bytes(blake2b(name, digest_size=8, key=key).digest(), "big")
 
 
-def _root(file: LightFile, number: int) -> int:
-    """Return a queue's first entry in a file, by an entry of the queue."""
-    while (jump := file.entry(number).jump) != number:
-        number = jump if 0 < jump < number else number
-        if jump >= number:
-            break
-    return number
-
-
-def _oldest(file: LightFile, newest: int, queue_offset: int) -> int:
-    """Return a queue's oldest entry in a file if its offset is at or after another one, else 0."""
-    oldest = _root(file, newest)
-    return oldest if file.entry(oldest).queue_offset >= queue_offset else 0
-
-
-def _backwards(file: LightFile, number: int, queue_offset: int, first: int) -> list[LightPlace]:
-    """Return the messages from an entry back to a queue offset, ascending.
-
-    Args:
-        first: physical offset before which no record counts.
+def _forwards(file: LightFile, start: int, newest: int, count: int) -> list[LightPlace]:
+    """Return a queue's messages from one of its entries on, ascending, at least `count` of them if
+    there are so many.
     """
     found: list[LightPlace] = []
-    while number:
+    while start and len(found) < count:
+        entry = file.entry(start)
+        upto = entry.queue_offset + count - len(found)
+        following = file.at_or_after(newest, upto, entry.physical_offset)
+        end = file.entry(following).previous if following > start else newest
+        found += _backwards(file, end, start)
+        start = following if following > start else 0
+    return found
+
+
+def _backwards(file: LightFile, number: int, start: int) -> list[LightPlace]:
+    """Return the messages from an entry back to an earlier one of its queue, ascending."""
+    found: list[LightPlace] = []
+    while number >= start:
         entry = file.entry(number)
-        if entry.queue_offset < queue_offset or entry.physical_offset < first:
-            break
         found.append(LightPlace(entry.queue_offset, entry.physical_offset, entry.size))
         number = entry.previous if entry.previous < number else 0
     found.reverse()

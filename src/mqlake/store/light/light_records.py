@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 
 from mqlake.dispatch.batch import Batch
-from mqlake.formats.consume_queue import SCHEDULE_TOPIC
 from mqlake.formats.light.light_queue_file import MOST_NAMES
 from mqlake.formats.properties import (
     MULTI_DISPATCH,
@@ -20,7 +19,7 @@ from mqlake.formats.properties import (
     NAME_VALUE_SEPARATOR,
     PROPERTY_SEPARATOR,
 )
-from mqlake.formats.topic_names import LIGHT_PREFIX
+from mqlake.formats.topic_names import DISCARDED_TOPIC, LIGHT_PREFIX, OF_GROUPS, WAITING
 
 _NAME_END, _PAIR_END = NAME_VALUE_SEPARATOR.encode(), PROPERTY_SEPARATOR.encode()
 _MARK = re.compile(re.escape(MULTI_DISPATCH.encode() + _NAME_END))
@@ -28,7 +27,10 @@ _PREFIX = LIGHT_PREFIX.encode()
 _SEPARATOR = b","
 _LONGEST_NAME = 1024
 _MOST_OFFSET = (1 << 63) - 1
-_WITHOUT = (b"%RETRY%", b"rmq_sys_", SCHEDULE_TOPIC.encode())
+_WITHOUT = (
+    b"rmq_sys_",
+    *(name.encode() for name in (*OF_GROUPS, *sorted(WAITING), DISCARDED_TOPIC)),
+)
 """Beginnings of the topics whose records wait for another topic, or are copies of its records."""
 
 

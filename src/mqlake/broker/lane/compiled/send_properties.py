@@ -26,7 +26,7 @@ _DELAY, _TIMER, _HALF, _POP, _PRIORITY, _LITE, _INNER, _CRC = (
         "POP_CK",
         properties.PRIORITY,
         properties.LITE_TOPIC,
-        properties.INNER_NUM,
+        "INNER_",
         properties.CRC32,
     )
 )

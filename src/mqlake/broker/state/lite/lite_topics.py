@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from mqlake.broker.runtime import BrokerRuntime
@@ -26,12 +26,18 @@ from mqlake.broker.state.topics import BrokerTopics
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import Topic
 from mqlake.formats.properties import (
+    DELAY,
+    DELAY_MS,
+    DELAY_SEC,
+    DELIVER_MS,
     LITE_TOPIC,
     MULTI_DISPATCH,
     MULTI_QUEUE_OFFSET,
+    TRAN_MSG,
     decode_properties,
 )
 from mqlake.formats.property_edits import edit
+from mqlake.formats.topic_names import OF_GROUPS
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import oneway
 from mqlake.protocol.errors import RemotingError
@@ -47,6 +53,8 @@ _LEAST_AGE: Final = 15 * 60 * 1000
 """Milliseconds for which a lite topic stays in any case."""
 _RECENT: Final = 32
 """Messages at which a group without an offset begins, at most so many before the newest one."""
+_LAST_OFFSET: Final = (1 << 63) - 1
+_DELAYS: Final = (DELAY, DELIVER_MS, DELAY_MS, DELAY_SEC)
 
 
 class LiteTopics:
@@ -117,14 +125,15 @@ class LiteTopics:
 
     # Sends
 
-    def placed(self, topic: Topic, properties: bytes, peer: Peer) -> bytes:
-        """Return the properties of a message of a lite topic, with its place in its queue.
+    def with_room(self, topic: Topic, properties: bytes) -> bytes:
+        """Return the properties of a message of a lite topic, with the longest place.
 
         Raises:
             RemotingError: it cannot be put.
         """
-        lite = decode_properties(properties).get(LITE_TOPIC)
-        if lite is None:
+        pairs = decode_properties(properties)
+        lite = pairs.get(LITE_TOPIC)
+        if lite is None or topic.topic_name.startswith(OF_GROUPS):
             return properties
         if not is_lite_topic(lite):
             reason = f"not the name of a lite topic: {lite[:100]!r}; use letters, digits, - and _"
@@ -132,12 +141,26 @@ class LiteTopics:
         if self._store.light is None:
             reason = "this broker has no lite topics: set enableLmq=true, and restart it"
             raise RemotingError(ResponseCode.MESSAGE_ILLEGAL, f"{reason} (docs/lite-topics.md)")
-        name = queue_name(topic.topic_name, lite)
+        if (waits := _waits_by(pairs)) is not None:
+            reason = f"a message of a lite topic can have no delay and no transaction: {waits}"
+            raise RemotingError(ResponseCode.MESSAGE_ILLEGAL, reason)
+        return edit(properties, (), _place(queue_name(topic.topic_name, lite), _LAST_OFFSET))
+
+    def placed(self, topic: Topic, properties: bytes, peer: Peer) -> bytes:
+        """Return properties that have room, with the message's place in its queue.
+
+        The message is put next: the place is its own.
+
+        Raises:
+            RemotingError: there are too many lite topics.
+        """
+        name = decode_properties(properties).get(MULTI_DISPATCH)
+        if name is None:
+            return properties
         offset = self.queues.take_offset(
             topic.topic_name, name, lambda: self._check_room(owner_of(peer.address))
         )
-        places = {MULTI_DISPATCH: name, MULTI_QUEUE_OFFSET: str(offset)}
-        return edit(properties, (), places)
+        return edit(properties, (), _place(name, offset))
 
     def _check_room(self, owner: str) -> None:
         most = self.settings.max_lmq_consume_queue_num
@@ -366,3 +389,17 @@ class LiteTopics:
             if has_ended(key):
                 self.held.forget(key)
             yield
+
+
+def _place(name: str, offset: int) -> dict[str, str]:
+    return {MULTI_DISPATCH: name, MULTI_QUEUE_OFFSET: str(offset)}
+
+
+def _waits_by(pairs: Mapping[str, str]) -> str | None:
+    """Return the property by which a message waits; None if it does not.
+
+    A message that waits comes after later ones, but its place in the queue is before them.
+    """
+    if pairs.get(TRAN_MSG) == "true":
+        return TRAN_MSG
+    return next((name for name in _DELAYS if pairs.get(name, "0") != "0"), None)
