@@ -68,7 +68,7 @@ class LiteSubscriptionCalls:
         if action is LiteSubscriptionAction.PARTIAL_ADD:
             for name in names:
                 check_lite_topic(name, self._state.settings.max_lite_topic_size)
-        found = await self._state.brokers.group(group)
+        found = await self._state.brokers.group(group, caller)
         if found is None:
             raise StatusError(Code.ILLEGAL_CONSUMER_GROUP, f"group not found: {group}")
         if found.attributes.get(_BIND_TOPIC) != topic:
