@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mqlake.broker.lane.topics import MOST_QUEUES, LaneTopics
+from mqlake.broker.lane.topics import MOST_OF_TOPIC, LaneTopics
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.send.checks import MULTI_TAG
 from mqlake.broker.send.send import SendMessages
@@ -90,7 +90,7 @@ class SendDecisions:
             topic = self._checks.topic(header, peer)
         except (FormatError, RemotingError):  # This is reported when the send is served by itself.
             return None
-        is_usual = topic.topic_filter_type != MULTI_TAG and _queues(topic) <= MOST_QUEUES
+        is_usual = topic.topic_filter_type != MULTI_TAG and _queues(topic) <= MOST_OF_TOPIC
         # A damaged topics.json may have a topic under another's name.
         return topic if is_usual and topic.topic_name == header.topic else None
 

@@ -186,10 +186,10 @@ class Lane:
         self._sends.put_waiting()
         begin, kernel = frames.at, self._kernel
         assert kernel is not None
-        kernel.numbers[layout.UNTIL] = monotonic_ns() + _SHORT_TURN
+        kernel.numbers[layout.UNTIL] = until = monotonic_ns() + _SHORT_TURN
         self._taken = peer
         try:
-            while self._serve_bytes(kernel, peer, host, frames):
+            while self._serve_bytes(kernel, peer, host, frames) and monotonic_ns() < until:
                 pass
         except Exception:  # It would fail again and again, for each connection.
             _log.error("the lane is used no more, because it failed")

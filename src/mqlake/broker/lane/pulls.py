@@ -21,6 +21,7 @@ from mqlake.broker.lane.pull_decisions import PullDecisions, decode
 from mqlake.broker.lane.pull_kernel import PullKernel, load_pulls
 from mqlake.broker.lane.pull_tables import AcceptedPulls, PullTables
 from mqlake.broker.lane.pull_texts import text_of_key
+from mqlake.broker.lane.topics import MOST_OF_TOPIC
 from mqlake.broker.pull.requests import PullRequests
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.state.broker_state import BrokerState
@@ -208,6 +209,8 @@ class LanePulls:
             accepted = self._decisions.decide(peer, decode(kind, header), text)
         except FormatError:  # This is reported when the pull is served by itself.
             return False
+        if accepted is not None and accepted.queues > MOST_OF_TOPIC:
+            accepted = None  # Few such topics would displace all others.
         self.renew()  # The group may have been created just now.
         if not self.tables.has_room(accepted):
             self._forget()

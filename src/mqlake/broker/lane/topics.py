@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 MOST_TOPICS: Final = 4096
 """Topics that are remembered. Beyond it, all are dropped."""
 MOST_QUEUES: Final = 1 << 16
+"""Queues of all of them."""
+MOST_OF_TOPIC: Final = 1 << 10
+"""Queues of one topic. To remember more takes longer than many sends, and few such topics would
+displace all others.
+"""
 _SLOTS: Final = 4 * MOST_TOPICS
 _NAME_AT: Final = 8
 
@@ -84,7 +89,7 @@ class LaneTopics:
         """Remember a topic that is not in the table; return whether that is possible."""
         data = name.encode()
         is_small = len(data) <= NAME_SIZE - _NAME_AT and len(route) <= ROUTE_SIZE
-        if not is_small or queues > MOST_QUEUES:
+        if not is_small or queues > MOST_OF_TOPIC:
             return False
         if self._used == MOST_TOPICS or len(self.queues) + queues > MOST_QUEUES:
             self.clear()
