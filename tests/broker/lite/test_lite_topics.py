@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mqlake.broker.state.lite.names import queue_name
 from mqlake.formats.message_batch import encode_batch
 from mqlake.protocol.bodies.lite import (
     BrokerLiteInfo,
@@ -26,6 +27,7 @@ from mqlake.protocol.headers.lite import (
     PopLiteAnswerHeader,
     TriggerLiteDispatchHeader,
 )
+from mqlake.store.settings import BrokerRole
 from tests import simulated
 from tests.broker.lite.lites import (
     GROUP,
@@ -37,6 +39,7 @@ from tests.broker.lite.lites import (
     send,
 )
 from tests.broker.running import running, to
+from tests.broker.slave.pairs import switch
 
 
 def test_a_subscriber_gets_the_messages_of_its_lite_topics_in_order(tmp_path: Path) -> None:
@@ -380,5 +383,21 @@ def test_producers_cannot_say_where_a_message_is(tmp_path: Path, is_batch: bool)
             assert answer.code == ResponseCode.SUCCESS
             await send(broker, "a", "two")
             assert await client.bodies() == ["one", "two"]
+
+    simulated.run(check())
+
+
+def test_a_new_master_searches_the_next_offsets_again(tmp_path: Path) -> None:
+    """Another master may have put messages meanwhile."""
+
+    async def check() -> None:
+        async with lite_broker(tmp_path) as broker:
+            await send(broker, "a", "a0")
+            queues, name = broker.state.lite.queues, queue_name(TOPIC, "a")
+            given = [queues.take_offset(TOPIC, name, bool) for _ in range(2)]
+            switch(broker, BrokerRole.SLAVE, 1)
+            switch(broker, BrokerRole.ASYNC_MASTER, 0)
+            assert given == [1, 2]
+            assert queues.take_offset(TOPIC, name, bool) == 1
 
     simulated.run(check())
