@@ -12,7 +12,10 @@ import pytest
 from mqlake.exports import EXTRAS, missing_extra
 from mqlake.testing import RunningBroker, broker
 
-HIDDEN = ("cramjam", "llvmlite", "numba", "numpy", "pandas", "pyarrow", "pyspark", "uvloop")
+HIDDEN = (
+    *("cramjam", "llvmlite", "numba", "numpy", "pandas", "pyarrow", "pyspark", "uvloop"),
+    *("jinja2", "starlette", "uvicorn"),
+)
 WITHOUT = f"""\
 import sys
 sys.modules.update(dict.fromkeys({HIDDEN}))

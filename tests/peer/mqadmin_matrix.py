@@ -70,8 +70,16 @@ def _settings(text: str) -> dict[str, str]:
 _OWN_FACTS = r"^.*\bhaTls : VALUE\n"
 """Lines about replication over TLS, which RocketMQ does not have."""
 
-# docs/replication.md and docs/broker-settings.md say why.
-_OWN_DEFAULTS = frozenset(("allAckInSyncStateSet", "enableSingleTopicRegister", "inSyncReplicas"))
+# docs/replication.md, docs/lite-topics.md and docs/broker-settings.md say why.
+_OWN_DEFAULTS = frozenset(
+    (
+        "allAckInSyncStateSet",
+        "enableSingleTopicRegister",
+        "inSyncReplicas",
+        "maxLiteSubscriptionCount",
+        "maxLmqConsumeQueueNum",
+    )
+)
 
 _PLACE_SETTINGS = frozenset(
     (

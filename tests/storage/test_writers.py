@@ -25,6 +25,7 @@ WRITERS = {
     "cli/replicating.py": "the directory above the copies, before there is a store",
     "remoting/tls/self_signed.py": "a certificate for tests, in a temporary directory",
     "cli/output.py": "standard output that is closed",
+    "console/sql/process.py": "the result of a query, in memory",
     "doctor/machine.py": "a temporary file, whose syncs are measured",
     "spark/": "scratch directories of a session, caches of the JVM, marks of a check",
     "testing/": "brokers in temporary directories",

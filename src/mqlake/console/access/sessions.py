@@ -54,7 +54,7 @@ class ConsoleSession:
         """Note the role that the cluster states now. It never rises within a session."""
         self.role, self.confirmed = min(role, self.role), now
 
-    def touch(self, now: float) -> None:
+    def note_use(self, now: float) -> None:
         """Note that the visitor, not a page that refreshes itself, sent a request."""
         self.seen = now
 
@@ -102,7 +102,7 @@ class Sessions:
             self.end(session)
             return None
         if by_visitor:
-            session.touch(now)
+            session.note_use(now)
         self._users.move_to_end(token)
         return session
 

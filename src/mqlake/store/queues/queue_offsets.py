@@ -67,7 +67,8 @@ class QueueOffsets(Mapping[Queue, int]):
     def update(self, queues: Iterable[tuple[Queue, int]]) -> None:
         """Set the queue offsets of the next messages of queues."""
         for queue, offset in queues:
-            self._ends[self.number(queue)] = offset
+            number = self.number(queue)  # Before: it may replace the array.
+            self._ends[number] = offset
 
     def topics(self) -> list[str]:
         """Return the topics that have a queue, sorted."""
