@@ -13,7 +13,7 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, request
 from mqlake.protocol.headers.pop import NotificationHeader, PopHeader
 from tests.attacks.broker_process import attacked
-from tests.attacks.flood import attackers
+from tests.attacks.flood import Attacker, attackers
 from tests.attacks.size import part
 from tests.broker.admin.asking import wanted
 from tests.broker.running import to
@@ -88,6 +88,7 @@ def test_very_many_queues_are_popped_in_order(tmp_path: Path) -> None:
                     for number in range(QUEUES)
                 )
                 await them[0].answered()
+                await _until_dispatched(them[0])
                 attack.probe.settle()
                 attack.probe.reset()
                 for number, one in enumerate(them):
@@ -117,3 +118,11 @@ def ordered_pops(group: str) -> Iterator[Command]:
             order=True,
         )
         yield request(RequestCode.POP_MESSAGE, header)
+
+
+async def _until_dispatched(one: Attacker) -> None:
+    """Wait until the message that was sent last, to the last queue, can be popped."""
+    before = one.codes[ResponseCode.SUCCESS]
+    while one.codes[ResponseCode.SUCCESS] == before:
+        *_, last = ordered_pops("first")
+        await one.ask(last)
