@@ -90,10 +90,14 @@ async def _empty(request: Request) -> Response:
     return _show(request, sql, store, table, result=None, chart=None)
 
 
-async def _run(request: Request, form: PostedForm) -> Response:
+def _asked(request: Request, form: PostedForm) -> tuple[str, Path, str | None]:
+    """Return the statement, the store and the lake table of a query."""
     sql = form.required("sql", "The statement")
-    store = store_of(request, form.text("store"))
-    table = _table_of(request, form.text("table"))
+    return sql, store_of(request, form.text("store")), _table_of(request, form.text("table"))
+
+
+async def _run(request: Request, form: PostedForm) -> Response:
+    sql, store, table = _asked(request, form)
     queries, visitor = console_of(request).queries, _visitor(request)
     try:
         result = await queries.table(visitor, sql, str(store), table)
@@ -106,9 +110,7 @@ async def _run(request: Request, form: PostedForm) -> Response:
 
 
 async def _download(request: Request, form: PostedForm) -> Response:
-    sql = form.required("sql", "The statement")
-    store = store_of(request, form.text("store"))
-    table = _table_of(request, form.text("table"))
+    sql, store, table = _asked(request, form)
     queries, visitor = console_of(request).queries, _visitor(request)
     try:
         data = await queries.parquet(visitor, sql, str(store), table)

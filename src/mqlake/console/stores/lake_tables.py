@@ -28,16 +28,6 @@ _MOST_FILES = 200
 """Files of dead letters that are read."""
 _RAW = 200
 """Bytes of a dead letter that are shown."""
-_COLUMNS = (
-    "topic",
-    "queueId",
-    "queueOffset",
-    "storeTimestamp",
-    "physicalOffset",
-    "length",
-    "kind",
-    "reason",
-)
 
 
 class FollowedLog(msgspec.Struct, frozen=True, rename="camel"):
@@ -192,10 +182,12 @@ def _dead_letters(table: str, files: LakeFiles) -> tuple[list[DeadLetter], int, 
 
 
 def _letters(newest: list[LakeFile], lake: Lake, files: LakeFiles) -> Iterator[DeadLetter]:
+    from mqlake.lake.files.letters import COLUMNS
     from mqlake.lake.tables.evolution import table_schema
     from mqlake.lake.union.read import LakeTask, read
 
-    columns = tuple(name for name in _COLUMNS if name in lake.columns)
+    # The raw record is not shown.
+    columns = tuple(name for name in COLUMNS if name != "raw" and name in lake.columns)
     schema = table_schema(columns)
     for file in newest:
         for batch in read(LakeTask((file,), (), decompress=False, lake=files), schema):
