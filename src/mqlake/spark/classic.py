@@ -6,7 +6,7 @@ import re
 import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from mqlake.errors import JobError
 from mqlake.jobs.local import Progress
@@ -57,11 +57,18 @@ class ClassicSession:
 
     @property
     def spark(self) -> SparkSession:
-        """The SQL session, created on first access."""
+        """The SQL session, created on first access, and the active one of the thread that asks.
+
+        Spark finds Python data sources for writes in the active session of the JVM's thread only,
+        and PySpark makes it so in the thread that creates it.
+        """
         if self._sql is None:
             from pyspark.sql import SparkSession
 
             self._sql = SparkSession(self.context)
+        untyped: Any = self._sql
+        java_class = untyped._get_j_spark_session_class(untyped._jvm)
+        java_class.setActiveSession(untyped._jsparkSession)
         return self._sql
 
     def check_shared(self, directory: Path, *inputs: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ from tests.store.record_crcs import without_crc
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from mqlake.spark.classic import ClassicSession
+
 pytestmark = [pytest.mark.spark]
 
 
@@ -30,6 +33,18 @@ def read(spark: SparkSession, path: Path) -> list[dict[str, Any]]:
     reader = spark.read.format("rocketmq").option("decompress", "false")
     rows = reader.load(str(path)).collect()
     return sorted((row.asDict() for row in rows), key=lambda row: row["physicalOffset"])
+
+
+def test_any_thread_that_asks_for_the_session_writes(
+    session: ClassicSession, tmp_path: Path
+) -> None:
+    def write(number: int) -> None:
+        frame = session.spark.range(3).selectExpr("cast(id as string) as body", "'T' as topic")
+        save(frame, tmp_path / str(number))
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(write, range(2)))
+    assert {len(read(session.spark, tmp_path / str(number))) for number in range(2)} == {3}
 
 
 def test_a_store_is_copied(spark: SparkSession, tmp_path: Path) -> None:
