@@ -13,6 +13,7 @@ from mqlake.store.append.message import Message
 from mqlake.testing.advanced_clock import AdvancedClock
 from tests.broker.running import Running, running
 from tests.budget.connection import Connection
+from tests.budget.full_broker import FILE_SIZES
 from tests.budget.measured import Measured
 from tests.budget.meter import Meter, scale
 from tests.budget.requests import Ask
@@ -42,8 +43,12 @@ async def measure_expiry(path: Path, meter: Meter, share: int, *, are_stored: bo
     """
     clock, count = AdvancedClock(), POPS // share
     stay = 1 if are_stored else 2 * _OUT * 1000
-    settings = {"timerPrecisionMs": 100, "popCkStayBufferTime": stay}
-    async with running(path, clock=clock, autoCreateTopicEnable=True, **settings) as broker:
+    settings = FILE_SIZES | {
+        "timerPrecisionMs": 100,
+        "popCkStayBufferTime": stay,
+        "autoCreateTopicEnable": True,
+    }
+    async with running(path, clock=clock, **settings) as broker:
         await _pop_all(broker, meter, count)
         if are_stored:
             await _until(meter, lambda: _stored(broker, TIMER_TOPIC) >= count)

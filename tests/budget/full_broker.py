@@ -25,11 +25,14 @@ CROWD_SIZE = 1000
 EQUAL_KEYS = 10_000
 LONGEST = 4 << 20
 """Bytes of the longest message (`maxMessageSize`)."""
-SETTINGS: dict[str, object] = {
+FILE_SIZES: dict[str, object] = {
     "mappedFileSizeCommitLog": 256 << 20,
     "mappedFileSizeConsumeQueue": 200_000,
     "maxHashSlotNum": 100,
     "maxIndexNum": 1_000_000,
+}
+"""Nearer to those of real stores than those of other tests, which create files all the time."""
+SETTINGS = FILE_SIZES | {
     "autoCreateTopicEnable": True,
     "timerWheelEnable": True,
     "channelExpiredTimeout": 24 * 3600 * 1000,
