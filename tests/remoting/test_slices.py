@@ -177,3 +177,9 @@ def test_a_stop_ends_all() -> None:
         assert all(isinstance(each, asyncio.CancelledError) for each in ended)
 
     asyncio.run(main())
+
+
+def test_a_table_is_emptied_an_entry_at_a_time() -> None:
+    table = {number: str(number) for number in range(3)}
+    sizes = [len(table) for _ in slices_module.empty(table)]
+    assert (sizes, table) == ([2, 1, 0], {})

@@ -74,8 +74,8 @@ class TopicQueueTable:
     def keep_only(self, broker_name: str, topics: Iterable[str]) -> Job[None]:
         """Remove the topics of a broker name that are not among the given ones."""
         kept = set(topics)
-        for topic, found in list(self.queues.items()):
-            if broker_name in found and topic not in kept:
+        for topic in list(self.queues):
+            if topic not in kept and self.has(topic, broker_name):
                 self.forget(topic, broker_name)
             yield
 

@@ -266,6 +266,13 @@ def sort(names: Iterable[str]) -> Job[list[str]]:
     return found
 
 
+def empty(table: dict[Any, Any]) -> Job[None]:
+    """Remove the entries of a table: freeing very many of them in a single step takes too long."""
+    while table:
+        table.popitem()
+        yield
+
+
 def run_at_once(job: Job[T]) -> T:
     """Return the result of a job that is known to be short."""
     while True:

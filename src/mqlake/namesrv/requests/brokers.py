@@ -36,7 +36,7 @@ from mqlake.protocol.headers.namesrv import (
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Answer, Route
-from mqlake.remoting.slices import Job
+from mqlake.remoting.slices import Job, empty
 
 Later = Answer | Coroutine[Any, Any, Answer]
 """An answer, which is returned at once if it is short."""
@@ -92,7 +92,13 @@ class BrokerRequests:
         )
         state = self._state
         now = state.clock.milliseconds()
-        master = yield from self._routes.register(new, state.settings, now)
+        topics = registered.topic_config_serialize_wrapper
+        try:
+            master = yield from self._routes.register(new, state.settings, now)
+        except RemotingError:
+            yield from empty(topics.topic_config_table)
+            raise
+        yield from empty(topics.topic_config_table)
         if master is None:
             raise RemotingError(ResponseCode.SYSTEM_ERROR, "register broker failed")
         self._watch(peer)

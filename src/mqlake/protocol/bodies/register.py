@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from itertools import chain
 from typing import Final
 
@@ -35,6 +35,7 @@ def body_crc(body: Body) -> int:
 def has_crc(body: Body, stated: int) -> Generator[None, None, bool]:
     """Return whether a body, which may be long, has the CRC that its header states."""
     crc, view = 0, memoryview(body)
+    yield  # A long body has just been received and copied.
     for at in range(0, len(view), _CHECKED):
         crc = zlib.crc32(view[at : at + _CHECKED], crc)
         yield
@@ -123,17 +124,23 @@ def decode_register(data: Body, *, compressed: bool) -> Generator[None, None, Re
     yield
     topics = raw.topic_config_serialize_wrapper
     table: dict[str, Topic] = {}
-    for name, text in chain(taken[0].items(), topics.topic_config_table.items()):
+    for name, text in chain(_taken_out(taken[0]), topics.topic_config_table.items()):
         table[name] = decode_body(Topic, bytes(text), MAX_LENIENT)
         yield
     mappings: dict[str, TopicQueueMappingInfo] = {}
-    for name, text in chain(taken[1].items(), topics.topic_queue_mapping_info_map.items()):
+    for name, text in chain(_taken_out(taken[1]), topics.topic_queue_mapping_info_map.items()):
         mappings[name] = decode_body(TopicQueueMappingInfo, bytes(text), MAX_LENIENT)
         yield
     versions = topics.data_version, topics.mapping_data_version
     return RegisterBody(
         TopicConfigs(table, versions[0], mappings, versions[1]), raw.filter_server_list
     )
+
+
+def _taken_out(members: dict[str, msgspec.Raw]) -> Iterator[tuple[str, msgspec.Raw]]:
+    """Yield the members of an object, and free each: all of them at once would take too long."""
+    for name in list(members):
+        yield name, members.pop(name)
 
 
 def _take_members(
