@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mqlake.admin import groups, topics
 from mqlake.admin.admin import Admin
+from mqlake.errors import MqlakeError
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import Topic
 from tests.peer.grpc.driver import COMMANDS, Client, ClientMissingError
@@ -73,6 +74,7 @@ async def observe(
         stack.push_async_callback(asyncio.to_thread, side.kill)
         await asyncio.to_thread(side.start)
         admin = await stack.enter_async_context(Admin(side.names))
+        await _registered(admin)
         await _prepare(admin, scenarios, languages)
 
         clients: list[Client] = []
@@ -126,6 +128,17 @@ async def _run(rig: Rig) -> Observation:
         return {"failure": f"{type(error).__name__}: {error}"}
     await rig.close()
     return observation
+
+
+async def _registered(admin: Admin) -> None:
+    """Wait until the name server knows the broker: one that listens need not be registered yet."""
+    while True:
+        try:
+            await admin.brokers(None, BROKER)
+        except MqlakeError:
+            await asyncio.sleep(0.05)
+        else:
+            return
 
 
 async def _prepare(admin: Admin, scenarios: Collection[Scenario], languages: Sequence[str]) -> None:

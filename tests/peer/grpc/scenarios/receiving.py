@@ -9,8 +9,10 @@ async def _receipts(rig: Rig) -> Observation:
     """Messages are acknowledged, hidden for longer or shorter, or come again."""
     await rig.simple()
     await rig.producer()
-    await rig.send_all([str(number) for number in range(5)])
-    first = await rig.received(5)
+    await rig.send_all([str(number) for number in range(4)])
+    first = await rig.received(4)
+    await rig.send("4")
+    first += await rig.received(1, hidden=10)
     by_body = {each["body"]: each["receipt"] for each in first}
     for body in ("0", "1"):
         await rig.do("ack", "c", receipt=by_body[body])
@@ -74,11 +76,11 @@ async def _fifo_receipts(rig: Rig) -> Observation:
     await rig.producer()
     for number in range(3):
         await rig.send(f"first {number}", group="g")
-    first = await rig.received(3)
+    first = await rig.received(3, hidden=10)
     order = [each["body"] for each in first]
     while_held = await rig.receive()
     await rig.do("ack", "c", receipt=first[0]["receipt"])
-    again = await rig.received(2, hidden=30)
+    again = await rig.received(2)
     for each in again:
         await rig.do("ack", "c", receipt=each["receipt"])
     return {

@@ -39,7 +39,7 @@ async def _received(rig: Rig) -> Observation:
     acknowledged = set[str]()
     while len(acknowledged) < 5:
         try:
-            for each in await rig.receive():
+            for each in await rig.receive(hidden=10):
                 seen.add(each["body"])
                 await rig.do("ack", "c", receipt=each["receipt"])
                 acknowledged.add(each["body"])
