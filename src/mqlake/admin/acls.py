@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from mqlake.admin.admin import Admin
-from mqlake.admin.topics import Changed
+from mqlake.admin.each_broker import Changed
 from mqlake.admin.users import told
 from mqlake.protocol.bodies.auth import AclInfo, EntryInfo, PolicyInfo
 from mqlake.protocol.body import decode_answer, encode_body

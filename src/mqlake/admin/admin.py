@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mqlake.client.cluster import Cluster
+from mqlake.admin.each_broker import change_each
+from mqlake.client.cluster import Cluster, MasterBroker
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Body, Command
 from mqlake.protocol.header import Header
@@ -14,9 +15,14 @@ class Admin(Cluster):
     async def tell_names(
         self, code: RequestCode, header: Header, body: Body = b""
     ) -> list[Command]:
-        """Return the answer of every name server.
+        """Return the answer of every name server. They are asked at the same time.
 
         Raises:
-            MqlakeError: a name server refuses, or does not answer.
+            PartialChangeError: some name servers answered, and others refused or did not.
+            MqlakeError: no name server did what it was asked.
         """
-        return [await self.ask(address, code, header, body) for address in self.name_servers]
+        servers = [MasterBroker("", "", address) for address in self.name_servers]
+        answers = await change_each(
+            servers, lambda each: self.ask(each.address, code, header, body)
+        )
+        return [answer for _, answer in answers]

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 import msgspec
 
 from mqlake.admin.admin import Admin
+from mqlake.admin.each_broker import Changed, change_each, changed_brokers
 from mqlake.admin.groups import QueueProgress, progress_in
-from mqlake.admin.topics import Changed
-from mqlake.client.cluster import MasterBroker
 from mqlake.protocol.bodies.ha import HaRuntimeInfo
-from mqlake.protocol.bodies.route import KVTable
+from mqlake.protocol.bodies.route import BrokerData, KVTable
 from mqlake.protocol.bodies.stats import BrokerConsumeStats
 from mqlake.protocol.body import decode_answer
 from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.header import Header
 from mqlake.protocol.headers.admin import (
     BrokerConsumeStatsHeader,
     ExportConfigsHeader,
@@ -52,31 +53,35 @@ class GroupQueueProgress(QueueProgress, rename="camel"):
 
 
 async def clusters(admin: Admin) -> list[BrokerRow]:
-    """Return all brokers with their status."""
+    """Return all brokers with their status. They are asked at the same time."""
     table = (await admin.cluster_info()).broker_addr_table
-    found: list[BrokerRow] = []
-    for data in sorted(table.values(), key=lambda each: (each.cluster, each.broker_name)):
-        for broker_id, address in sorted(data.broker_addrs.items()):
-            try:
-                facts = await status(admin, address)
-            except (ConnectionFailedError, RequestTimeoutError):
-                facts = dict[str, str]()  # The other brokers are shown all the same.
-            found.append(
-                BrokerRow(
-                    cluster=data.cluster,
-                    broker_name=data.broker_name,
-                    broker_id=broker_id,
-                    address=address,
-                    version=facts.get("brokerVersionDesc", ""),
-                    in_tps=_first_rate(facts.get("putTps")),
-                    out_tps=_first_rate(facts.get("getTransferredTps")),
-                    in_total=int(facts.get("msgPutTotalTodayNow", 0)),
-                    out_total=int(facts.get("msgGetTotalTodayNow", 0)),
-                    disk_percent=round(100 * float(facts.get("commitLogDiskRatio", 0)), 1),
-                    activated=facts.get("brokerActive") == "true",
-                )
-            )
-    return found
+    return await asyncio.gather(
+        *(
+            _row(admin, data, broker_id, address)
+            for data in sorted(table.values(), key=lambda each: (each.cluster, each.broker_name))
+            for broker_id, address in sorted(data.broker_addrs.items())
+        )
+    )
+
+
+async def _row(admin: Admin, data: BrokerData, broker_id: int, address: str) -> BrokerRow:
+    try:
+        facts = await status(admin, address)
+    except (ConnectionFailedError, RequestTimeoutError):
+        facts = dict[str, str]()  # The other brokers are shown all the same.
+    return BrokerRow(
+        cluster=data.cluster,
+        broker_name=data.broker_name,
+        broker_id=broker_id,
+        address=address,
+        version=facts.get("brokerVersionDesc", ""),
+        in_tps=_first_rate(facts.get("putTps")),
+        out_tps=_first_rate(facts.get("getTransferredTps")),
+        in_total=int(facts.get("msgPutTotalTodayNow", 0)),
+        out_total=int(facts.get("msgGetTotalTodayNow", 0)),
+        disk_percent=round(100 * float(facts.get("commitLogDiskRatio", 0)), 1),
+        activated=facts.get("brokerActive") == "true",
+    )
 
 
 def _first_rate(text: str | None) -> float:
@@ -111,12 +116,18 @@ async def update_config(
 
 
 async def _tell(
-    admin: Admin, code: RequestCode, cluster: str | None, broker: str | None, body: bytes = b""
+    admin: Admin,
+    code: RequestCode,
+    cluster: str | None,
+    broker: str | None,
+    body: bytes = b"",
+    header: Header | None = None,
 ) -> list[Changed]:
-    found: list[MasterBroker] = await admin.brokers(cluster, broker)
-    for each in found:
-        await admin.ask(each.address, code, body=body)
-    return [Changed(each.name, each.address) for each in found]
+    answers = await change_each(
+        await admin.brokers(cluster, broker),
+        lambda each: admin.ask(each.address, code, header, body),
+    )
+    return changed_brokers(answers)
 
 
 async def clean_queues(admin: Admin, cluster: str | None, broker: str | None) -> list[Changed]:
@@ -142,11 +153,8 @@ async def switch_timer_engine(
     Args:
         engine: "F" for files, "R" for RocksDB, which mqlake's broker does not have.
     """
-    found = await admin.brokers(cluster, broker)
     header = TimerEngineHeader(engine=engine)
-    for each in found:
-        await admin.ask(each.address, RequestCode.SWITCH_TIMER_ENGINE, header)
-    return [Changed(each.name, each.address) for each in found]
+    return await _tell(admin, RequestCode.SWITCH_TIMER_ENGINE, cluster, broker, header=header)
 
 
 async def export_configs(
@@ -157,11 +165,9 @@ async def export_configs(
     Args:
         kinds: topics, subscriptionGroups, consumerOffsets.
     """
-    found = await admin.brokers(cluster, broker)
     header = ExportConfigsHeader(config_type=";".join(kinds))
-    for each in found:
-        await admin.ask(each.address, RequestCode.EXPORT_ROCKSDB_CONFIG_TO_JSON, header)
-    return [Changed(each.name, each.address) for each in found]
+    code = RequestCode.EXPORT_ROCKSDB_CONFIG_TO_JSON
+    return await _tell(admin, code, cluster, broker, header=header)
 
 
 async def consume_stats(admin: Admin, broker: str) -> list[GroupQueueProgress]:

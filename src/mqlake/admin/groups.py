@@ -8,8 +8,16 @@ from typing import Any
 import msgspec
 
 from mqlake.admin.admin import Admin
-from mqlake.admin.topics import Changed, names
+from mqlake.admin.each_broker import (
+    BrokerFailure,
+    Changed,
+    change_each,
+    changed_brokers,
+    read_each,
+)
 from mqlake.admin.topics import delete as delete_topic
+from mqlake.admin.topics import names
+from mqlake.client.cluster import MasterBroker
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.topic_names import RETRY_PREFIX
 from mqlake.protocol import naming
@@ -92,33 +100,61 @@ class Connections(msgspec.Struct, rename="camel"):
     consume_from_where: str
 
 
-async def progress(admin: Admin, group: str, topic: str | None = None) -> list[QueueProgress]:
-    """Return the offsets of a group, in one topic or in all that it reads."""
-    stats = await _stats(admin, group, topic)
+async def progress(
+    admin: Admin,
+    group: str,
+    topic: str | None = None,
+    missing: list[BrokerFailure] | None = None,
+) -> list[QueueProgress]:
+    """Return the offsets of a group, in one topic or in all that it reads.
+
+    Args:
+        missing: gets the brokers whose offsets are missing; None if all must answer.
+    """
+    stats = await _stats(admin, group, topic, missing)
+    return _rows(stats)
+
+
+def _rows(stats: ConsumeStats) -> list[QueueProgress]:
     rows = [progress_in(queue, at) for queue, at in stats.offset_table.items()]
     return sorted(rows, key=lambda row: (row.topic, row.broker_name, row.queue_id))
 
 
-async def _stats(admin: Admin, group: str, topic: str | None) -> ConsumeStats:
+async def _stats(
+    admin: Admin, group: str, topic: str | None, missing: list[BrokerFailure] | None
+) -> ConsumeStats:
+    brokers = await admin.brokers_of(RETRY_PREFIX + group)
+    return await _stats_of(admin, brokers, group, topic, missing)
+
+
+async def _stats_of(
+    admin: Admin,
+    brokers: Sequence[MasterBroker],
+    group: str,
+    topic: str | None,
+    missing: list[BrokerFailure] | None,
+) -> ConsumeStats:
     header = ConsumeStatsHeader(consumer_group=group, topic=topic)
-    whole = ConsumeStats()
-    for broker in await admin.brokers_of(RETRY_PREFIX + group):
+
+    async def read(broker: MasterBroker) -> ConsumeStats:
         answer = await admin.ask(broker.address, RequestCode.GET_CONSUME_STATS, header)
-        stats = ConsumeStats.decode(answer.body)
+        return ConsumeStats.decode(answer.body)
+
+    whole = ConsumeStats()
+    for stats in await read_each(brokers, read, missing):
         whole.offset_table |= stats.offset_table
         whole.consume_tps += stats.consume_tps
     return whole
 
 
-async def progress_on(admin: Admin, group: str, topic: str | None = None) -> list[QueueProgress]:
+async def progress_on(
+    admin: Admin,
+    group: str,
+    topic: str | None = None,
+    missing: list[BrokerFailure] | None = None,
+) -> list[QueueProgress]:
     """Return what `progress` returns, for a group that may have no retry topic yet."""
-    header = ConsumeStatsHeader(consumer_group=group, topic=topic)
-    table: dict[MessageQueue, OffsetWrapper] = {}
-    for broker in await admin.brokers():
-        answer = await admin.ask(broker.address, RequestCode.GET_CONSUME_STATS, header)
-        table |= ConsumeStats.decode(answer.body).offset_table
-    rows = [progress_in(queue, at) for queue, at in table.items()]
-    return sorted(rows, key=lambda row: (row.topic, row.broker_name, row.queue_id))
+    return _rows(await _stats_of(admin, await admin.brokers(), group, topic, missing))
 
 
 def progress_in(queue: MessageQueue, at: OffsetWrapper) -> QueueProgress:
@@ -135,16 +171,22 @@ def progress_in(queue: MessageQueue, at: OffsetWrapper) -> QueueProgress:
     )
 
 
-async def all_progress(admin: Admin) -> list[GroupProgress]:
-    """Return the progress of all groups that have a retry topic."""
+async def all_progress(
+    admin: Admin, missing: list[BrokerFailure] | None = None
+) -> list[GroupProgress]:
+    """Return the progress of all groups that have a retry topic.
+
+    Args:
+        missing: gets the brokers whose numbers are missing; None if all must answer.
+    """
     found: list[GroupProgress] = []
     for topic in await names(admin):
         if not topic.startswith(RETRY_PREFIX):
             continue
         group = topic.removeprefix(RETRY_PREFIX)
-        stats = await _stats(admin, group, None)
+        stats = await _stats(admin, group, None, missing)
         try:
-            online = await connections(admin, group)
+            online = await connections(admin, group, missing)
         except RemotingError as error:
             if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
                 raise
@@ -162,24 +204,36 @@ async def all_progress(admin: Admin) -> list[GroupProgress]:
     return found
 
 
-async def connections(admin: Admin, group: str) -> Connections:
+async def connections(
+    admin: Admin, group: str, missing: list[BrokerFailure] | None = None
+) -> Connections:
     """Return the members of a consumer group.
+
+    Args:
+        missing: gets the brokers whose members are missing; None if all must answer.
 
     Raises:
         RemotingError: CONSUMER_NOT_ONLINE if the group has no member.
     """
     header = ConsumerConnectionsHeader(consumer_group=group)
-    members: dict[str, Member] = {}
-    found = ConsumerConnections()
-    failure: RemotingError | None = None
-    for broker in await admin.brokers_of(RETRY_PREFIX + group):
+
+    async def read(broker: MasterBroker) -> ConsumerConnections | RemotingError:
         try:
             code = RequestCode.GET_CONSUMER_CONNECTION_LIST
             answer = await admin.ask(broker.address, code, header)
         except RemotingError as error:
-            failure = error
+            return error
+        return decode_answer(ConsumerConnections, answer.body)
+
+    members: dict[str, Member] = {}
+    found = ConsumerConnections()
+    failure: RemotingError | None = None
+    brokers = await admin.brokers_of(RETRY_PREFIX + group)
+    for answer in await read_each(brokers, read, missing):
+        if isinstance(answer, RemotingError):
+            failure = answer
             continue
-        found = decode_answer(ConsumerConnections, answer.body)
+        found = answer
         for each in found.connection_set:
             members[each.client_id] = Member(
                 each.client_id, each.client_addr, each.language, each.version
@@ -244,12 +298,11 @@ async def update(
     admin: Admin, group: SubscriptionGroup, cluster: str | None, broker: str | None
 ) -> list[Changed]:
     """Create or change a group on one broker, or on all brokers of a cluster."""
-    changed: list[Changed] = []
-    for found in await admin.brokers(cluster, broker):
-        code = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
-        await admin.ask(found.address, code, body=encode_group(group))
-        changed.append(Changed(found.name, found.address))
-    return changed
+    code, body = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, encode_group(group)
+    answers = await change_each(
+        await admin.brokers(cluster, broker), lambda each: admin.ask(each.address, code, body=body)
+    )
+    return changed_brokers(answers)
 
 
 async def delete(
@@ -264,14 +317,14 @@ async def delete(
         clean_offset: whether to delete its offsets, too.
     """
     header = DeleteGroupHeader(group_name=group, clean_offset=clean_offset)
-    changed: list[Changed] = []
-    for found in await admin.brokers(cluster, broker):
-        await admin.ask(found.address, RequestCode.DELETE_SUBSCRIPTIONGROUP, header)
-        changed.append(Changed(found.name, found.address))
+    code = RequestCode.DELETE_SUBSCRIPTIONGROUP
+    answers = await change_each(
+        await admin.brokers(cluster, broker), lambda each: admin.ask(each.address, code, header)
+    )
     if cluster is not None and broker is None:
         for topic in (naming.retry_topic(group), naming.dlq_topic(group)):
             await delete_topic(admin, topic, cluster)
-    return changed
+    return changed_brokers(answers)
 
 
 async def delete_many(
@@ -290,11 +343,11 @@ async def delete_many(
         clean_offset: whether to delete their offsets, too.
     """
     body = encode_body(GroupNames(list(groups), clean_offset))
-    changed: list[Changed] = []
-    for found in await admin.brokers(cluster, broker):
-        await admin.ask(found.address, RequestCode.DELETE_SUBSCRIPTION_GROUP_LIST, body=body)
-        changed.append(Changed(found.name, found.address))
-    return changed
+    code = RequestCode.DELETE_SUBSCRIPTION_GROUP_LIST
+    answers = await change_each(
+        await admin.brokers(cluster, broker), lambda each: admin.ask(each.address, code, body=body)
+    )
+    return changed_brokers(answers)
 
 
 async def may_pull(
@@ -311,17 +364,25 @@ async def may_pull(
     return decode_answer(GroupForbidden, answer.body).readable
 
 
-async def config(admin: Admin, group: str) -> dict[str, dict[str, Any]]:
-    """Return a group's settings on each broker that has it, by the broker's name."""
+async def config(
+    admin: Admin, group: str, missing: list[BrokerFailure] | None = None
+) -> dict[str, dict[str, Any]]:
+    """Return a group's settings on each broker that has it, by the broker's name.
+
+    Args:
+        missing: gets the brokers whose settings are missing; None if all must answer.
+    """
     header = GroupNameHeader(group=group)
-    found: dict[str, dict[str, Any]] = {}
-    for broker in await admin.brokers():
+
+    async def read(broker: MasterBroker) -> tuple[str, dict[str, Any] | None]:
         try:
             code = RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG
             answer = await admin.ask(broker.address, code, header)
         except RemotingError as error:
             if error.code != ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST:
                 raise
-            continue
-        found[broker.name] = decode_answer(dict[str, Any], answer.body)
-    return found
+            return broker.name, None
+        return broker.name, decode_answer(dict[str, Any], answer.body)
+
+    found = await read_each(await admin.brokers(), read, missing)
+    return {name: settings for name, settings in found if settings is not None}

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 
 from mqlake.admin.admin import Admin
+from mqlake.admin.each_broker import BrokerFailure, read_each
 from mqlake.admin.topics import status
 from mqlake.client.cluster import MasterBroker
 from mqlake.errors import FormatError, MqlakeError
@@ -99,12 +100,14 @@ async def by_key(
     end: int = _FOREVER,
     *,
     index_type: str = _KEY,
+    missing: list[BrokerFailure] | None = None,
 ) -> list[Record]:
     """Return the messages of a topic with a key, oldest first.
 
     Args:
         begin, end: store times in milliseconds.
         index_type: "T" for a tag, "U" for a unique key.
+        missing: gets the brokers whose messages are missing; None if all must answer.
     """
     header = QueryMessageHeader(
         topic=topic,
@@ -115,9 +118,9 @@ async def by_key(
         index_type=index_type,
         is_unique_key=index_type == _UNIQUE,
     )
-    found: list[Record] = []
-    for broker in await admin.brokers_of(topic):
-        found += await keyed(admin, broker.address, header)
+    brokers = await admin.brokers_of(topic)
+    lists = await read_each(brokers, lambda each: keyed(admin, each.address, header), missing)
+    found = [record for records in lists for record in records]
     return sorted(found, key=lambda each: each.store_timestamp)
 
 

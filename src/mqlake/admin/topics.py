@@ -7,6 +7,14 @@ from collections.abc import Sequence
 import msgspec
 
 from mqlake.admin.admin import Admin
+from mqlake.admin.each_broker import (
+    BrokerFailure,
+    Changed,
+    change_each,
+    changed_brokers,
+    read_each,
+)
+from mqlake.client.cluster import MasterBroker
 from mqlake.formats.config.topics import Topic
 from mqlake.formats.topic_names import AUTO_CREATE_TOPIC, OF_GROUPS
 from mqlake.protocol.bodies.connections import GroupList
@@ -50,13 +58,6 @@ class BrokerAddress(msgspec.Struct, rename="camel"):
     address: str
 
 
-class Changed(msgspec.Struct, rename="camel"):
-    """The brokers on which something was changed."""
-
-    broker_name: str
-    address: str
-
-
 async def names(admin: Admin) -> list[str]:
     """Return the names of all topics."""
     answer = await admin.ask_names(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
@@ -96,22 +97,31 @@ async def clusters(admin: Admin, topic: str) -> list[str]:
     return sorted({broker.cluster for broker in await admin.brokers_of(topic)})
 
 
-async def status(admin: Admin, topic: str) -> list[QueueStatus]:
-    """Return the offsets of a topic's queues."""
-    found: list[QueueStatus] = []
-    for broker in await admin.brokers_of(topic):
-        header = TopicNameHeader(topic=topic)
+async def status(
+    admin: Admin, topic: str, missing: list[BrokerFailure] | None = None
+) -> list[QueueStatus]:
+    """Return the offsets of a topic's queues.
+
+    Args:
+        missing: gets the brokers whose queues are missing; None if all must answer.
+    """
+    header = TopicNameHeader(topic=topic)
+
+    async def read(broker: MasterBroker) -> TopicStats:
         answer = await admin.ask(broker.address, RequestCode.GET_TOPIC_STATS_INFO, header)
-        for queue, at in TopicStats.decode(answer.body).offset_table.items():
-            found.append(
-                QueueStatus(
-                    queue.broker_name,
-                    queue.queue_id,
-                    at.min_offset,
-                    at.max_offset,
-                    at.last_update_timestamp,
-                )
-            )
+        return TopicStats.decode(answer.body)
+
+    found = [
+        QueueStatus(
+            queue.broker_name,
+            queue.queue_id,
+            at.min_offset,
+            at.max_offset,
+            at.last_update_timestamp,
+        )
+        for stats in await read_each(await admin.brokers_of(topic), read, missing)
+        for queue, at in stats.offset_table.items()
+    ]
     return sorted(found, key=lambda each: (each.broker_name, each.queue_id))
 
 
@@ -141,36 +151,40 @@ async def update(
         order=topic.order,
         attributes=attributes or None,
     )
-    changed: list[Changed] = []
-    for found in await admin.brokers(cluster, broker):
-        await admin.ask(found.address, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
-        changed.append(Changed(found.name, found.address))
-    return changed
+    answers = await change_each(
+        await admin.brokers(cluster, broker),
+        lambda each: admin.ask(each.address, RequestCode.UPDATE_AND_CREATE_TOPIC, header),
+    )
+    return changed_brokers(answers)
 
 
 async def permit(
     admin: Admin, topic: str, permission: int, cluster: str | None, broker: str | None
 ) -> list[Changed]:
     """Change only a topic's permission, on the brokers of a cluster or on one broker."""
-    changed: list[Changed] = []
-    for found in await admin.brokers(cluster, broker):
+
+    async def change(found: MasterBroker) -> None:
         old = await config(admin, topic, found.address)
         wanted = msgspec.structs.replace(old, perm=permission)
         await update(admin, wanted, None, found.address)
-        changed.append(Changed(found.name, found.address))
-    return changed
+
+    return changed_brokers(await change_each(await admin.brokers(cluster, broker), change))
 
 
 async def delete(admin: Admin, topic: str, cluster: str) -> list[Changed]:
-    """Delete a topic from the brokers of a cluster, then from the name servers."""
-    changed: list[Changed] = []
-    for found in await admin.brokers(cluster):
-        header = TopicNameHeader(topic=topic)
-        await admin.ask(found.address, RequestCode.DELETE_TOPIC_IN_BROKER, header)
-        changed.append(Changed(found.name, found.address))
+    """Delete a topic from the brokers of a cluster, then from the name servers.
+
+    Raises:
+        PartialChangeError: some brokers did not delete it, so name servers keep it, too.
+    """
+    header = TopicNameHeader(topic=topic)
+    answers = await change_each(
+        await admin.brokers(cluster),
+        lambda each: admin.ask(each.address, RequestCode.DELETE_TOPIC_IN_BROKER, header),
+    )
     of_names = DeleteTopicInNamesrvHeader(topic=topic, cluster_name=cluster)
     await admin.tell_names(RequestCode.DELETE_TOPIC_IN_NAMESRV, of_names)
-    return changed
+    return changed_brokers(answers)
 
 
 async def delete_many(admin: Admin, topics: Sequence[str], cluster: str) -> list[Changed]:
@@ -179,66 +193,84 @@ async def delete_many(admin: Admin, topics: Sequence[str], cluster: str) -> list
     RocketMQ's brokers accept it from 5.5.1 on.
     """
     body = encode_body(TopicNames(list(topics)))
-    changed: list[Changed] = []
-    for found in await admin.brokers(cluster):
-        await admin.ask(found.address, RequestCode.DELETE_TOPIC_IN_BROKER_LIST, body=body)
-        changed.append(Changed(found.name, found.address))
+    code = RequestCode.DELETE_TOPIC_IN_BROKER_LIST
+    answers = await change_each(
+        await admin.brokers(cluster), lambda each: admin.ask(each.address, code, body=body)
+    )
     for topic in topics:
         of_names = DeleteTopicInNamesrvHeader(topic=topic, cluster_name=cluster)
         await admin.tell_names(RequestCode.DELETE_TOPIC_IN_NAMESRV, of_names)
-    return changed
+    return changed_brokers(answers)
 
 
-async def groups(admin: Admin, topic: str) -> list[str]:
-    """Return the groups that consume, or have consumed, a topic."""
-    found: set[str] = set()
-    for broker in await admin.brokers_of(topic):
-        header = TopicNameHeader(topic=topic)
+async def groups(admin: Admin, topic: str, missing: list[BrokerFailure] | None = None) -> list[str]:
+    """Return the groups that consume, or have consumed, a topic.
+
+    Args:
+        missing: gets the brokers whose groups are missing; None if all must answer.
+    """
+    header = TopicNameHeader(topic=topic)
+
+    async def read(broker: MasterBroker) -> list[str]:
         answer = await admin.ask(broker.address, RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, header)
-        found.update(decode_answer(GroupList, answer.body).group_list)
-    return sorted(found)
+        return decode_answer(GroupList, answer.body).group_list
+
+    lists = await read_each(await admin.brokers_of(topic), read, missing)
+    return sorted({name for each in lists for name in each})
 
 
-async def rates(admin: Admin, topic: str) -> list[TopicRate]:
+async def rates(
+    admin: Admin, topic: str, missing: list[BrokerFailure] | None = None
+) -> list[TopicRate]:
     """Return the rates of a topic: a row for each group that consumes it."""
-    put = await measured(admin, topic, "TOPIC_PUT_NUMS", topic)
+    put = await measured(admin, topic, "TOPIC_PUT_NUMS", topic, missing)
     found: list[TopicRate] = []
-    for group in await groups(admin, topic) or [""]:
-        got = (
-            await measured(admin, topic, "GROUP_GET_NUMS", f"{topic}@{group}") if group else (0, 0)
-        )
+    for group in await groups(admin, topic, missing) or [""]:
+        key = f"{topic}@{group}"
+        got = await measured(admin, topic, "GROUP_GET_NUMS", key, missing) if group else (0, 0)
         found.append(TopicRate(topic, group, put[0], got[0], int(put[1]), int(got[1])))
     return found
 
 
-async def all_rates(admin: Admin, topic: str | None) -> list[TopicRate]:
+async def all_rates(
+    admin: Admin, topic: str | None, missing: list[BrokerFailure] | None = None
+) -> list[TopicRate]:
     """Return the rates of one topic, or of each topic except those of groups."""
     topics = [topic] if topic else await names(admin)
     return [
         rate
         for name in topics
         if name == topic or not name.startswith(OF_GROUPS)
-        for rate in await rates(admin, name)
+        for rate in await rates(admin, name, missing)
     ]
 
 
-async def measured(admin: Admin, topic: str, name: str, key: str) -> tuple[float, float]:
+async def measured(
+    admin: Admin,
+    topic: str,
+    name: str,
+    key: str,
+    missing: list[BrokerFailure] | None = None,
+) -> tuple[float, float]:
     """Return a rate, and the sum of a day, over all brokers of a topic.
 
     Args:
         name: of the statistics, such as TOPIC_PUT_NUMS.
         key: whose rate it is: a topic, or topic@group.
+        missing: gets the brokers whose rates are missing; None if all must answer.
     """
-    rate = total = 0.0
-    for broker in await admin.brokers_of(topic):
-        header = StatsHeader(stats_name=name, stats_key=key)
+    header = StatsHeader(stats_name=name, stats_key=key)
+
+    async def read(broker: MasterBroker) -> tuple[float, float]:
         try:
             answer = await admin.ask(broker.address, RequestCode.VIEW_BROKER_STATS_DATA, header)
         except RemotingError as error:
             if error.code != ResponseCode.SYSTEM_ERROR:
                 raise
-            continue  # Nothing was counted yet.
+            return 0.0, 0.0  # Nothing was counted yet.
         stats = decode_answer(BrokerStats, answer.body)
-        rate += stats.stats_minute.tps
-        total += stats.stats_day.sum or stats.stats_hour.sum or stats.stats_minute.sum
-    return rate, total
+        total = stats.stats_day.sum or stats.stats_hour.sum or stats.stats_minute.sum
+        return stats.stats_minute.tps, total
+
+    found = await read_each(await admin.brokers_of(topic), read, missing)
+    return sum(rate for rate, _ in found), sum(total for _, total in found)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from mqlake.admin.admin import Admin
-from mqlake.admin.topics import Changed
+from mqlake.admin.each_broker import Changed, change_each, changed_brokers
 from mqlake.errors import MqlakeError
 from mqlake.protocol.bodies.auth import UserInfo
 from mqlake.protocol.body import decode_answer, encode_body
@@ -113,11 +113,11 @@ async def told(
     broker: str | None,
 ) -> list[Changed]:
     """Send a request to one broker, or to all brokers of a cluster; return them."""
-    changed: list[Changed] = []
-    for found in await admin.brokers(cluster, broker):
-        await admin.ask(found.address, code, header, body)
-        changed.append(Changed(found.name, found.address))
-    return changed
+    answers = await change_each(
+        await admin.brokers(cluster, broker),
+        lambda each: admin.ask(each.address, code, header, body),
+    )
+    return changed_brokers(answers)
 
 
 async def _users(admin: Admin, address: str, text: str | None) -> list[UserInfo]:

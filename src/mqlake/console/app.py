@@ -14,6 +14,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from mqlake.admin.each_broker import PartialChangeError
 from mqlake.console.access import login
 from mqlake.console.access.changes import unchecked
 from mqlake.console.access.headers import HEADERS, SecurityHeaders
@@ -25,7 +26,8 @@ from mqlake.console.pages import SECTIONS
 from mqlake.console.state import Console, session_of
 from mqlake.errors import MqlakeError
 from mqlake.protocol.codes import ResponseCode
-from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.errors import BodyError, FrameError, HeaderError, RemotingError
+from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 
 _STATIC: Final = Path(__file__).parent / "static"
 
@@ -65,16 +67,40 @@ async def _home(request: Request) -> Response:
     return RedirectResponse(SECTIONS[0].path, 303)
 
 
+_MISSING: Final = frozenset(
+    (
+        ResponseCode.TOPIC_NOT_EXIST,
+        ResponseCode.QUERY_NOT_FOUND,
+        ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+    )
+)
+_OF_CLUSTER: Final = (
+    RemotingError,
+    ConnectionFailedError,
+    RequestTimeoutError,
+    FrameError,
+    HeaderError,
+    BodyError,
+    PartialChangeError,
+)
+
+
 async def _failed(request: Request, error: Exception) -> Response:
     """Show what a cluster, or this console, has refused."""
-    advice, status = "", 502
+    advice, title = "", ""
+    status = 502 if isinstance(error, _OF_CLUSTER) else 400
     if isinstance(error, PageError):
         advice, status = error.advice, error.status
+    elif isinstance(error, PartialChangeError) and error.changed:
+        title = "Changed on some brokers only"
+        advice = "You may send the form again once the other brokers answer."
+    elif isinstance(error, RemotingError) and error.code in _MISSING:
+        status = 404
     elif isinstance(error, RemotingError) and error.code == ResponseCode.NO_PERMISSION:
         status = 403
         if not session_of(request).user:
             advice = "The cluster checks who asks. Log in as one of its users."
-    return _problem(request, str(error), advice, status)
+    return _problem(request, str(error), advice, status, title)
 
 
 async def _no_such_page(request: Request, error: Exception) -> Response:
@@ -90,14 +116,24 @@ async def _unexpected(request: Request, error: Exception) -> Response:
     return response
 
 
-def _problem(request: Request, message: str, advice: str, status: int) -> Response:
+def _title(request: Request, status: int) -> str:
+    if status == 404:
+        return "Not found"
+    if status == 403:
+        return "Not allowed"
+    if request.method == "GET":
+        return "This page cannot be shown"
+    return "This request was refused" if status < 500 else "This request failed"
+
+
+def _problem(request: Request, message: str, advice: str, status: int, title: str = "") -> Response:
     if not hasattr(request.state, "session"):  # Refused before the visitor was known.
         return Response(f"{message}\n", status, media_type="text/plain")
     return page(
         request,
         "problem.html",
-        title="Not shown" if request.method == "GET" else "Not done",
+        title=title or _title(request, status),
         status=status,
-        message=message,
+        message=message[:1].upper() + message[1:],
         advice=advice,
     )

@@ -30,6 +30,7 @@ class ConsoleOptions(msgspec.Struct, frozen=True, kw_only=True):
         access: how name servers and brokers are reached. Its credentials sign requests only if no
             login is required.
         certificate, key: files (PEM) for HTTPS; empty for HTTP.
+        broker_seconds: how long a page waits for a broker.
         idle_minutes: a session ends after this time without a request by the user.
         session_minutes: a session ends this long after the login.
     """
@@ -46,6 +47,7 @@ class ConsoleOptions(msgspec.Struct, frozen=True, kw_only=True):
     access: ClientAccess = ClientAccess()
     certificate: str = ""
     key: str = ""
+    broker_seconds: float = 3.0
     idle_minutes: int = 30
     session_minutes: int = 12 * 60
 

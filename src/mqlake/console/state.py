@@ -94,7 +94,13 @@ class Console:
             options = self.options
             if credentials is not None and credentials not in self._users:
                 raise PageError("Your session has ended", "Log in again.", 403)
-            view = ClusterView(options.name_servers, options.access, credentials, self.now)
+            view = ClusterView(
+                options.name_servers,
+                options.access,
+                credentials,
+                options.broker_seconds,
+                self.now,
+            )
             self._views[credentials] = view
         return view
 

@@ -101,7 +101,7 @@ def test_copies_offsets_to_another_group(running: RunningBroker) -> None:
             )
             form = {"group": "source", "target": "target", "topic": "copied", "offline": "1"}
             shown = words(await visitor.post("/groups/copy", form))
-            assert "The offsets of source were copied to target." in shown
+            assert "The offsets of source were copied to target on broker-a." in shown
             assert "2 messages not consumed (lag)" in shown
 
     asyncio.run(visit())

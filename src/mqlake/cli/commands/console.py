@@ -47,6 +47,15 @@ class DataOptions(NamedTuple):
         list[str] | None,
         typer.Option("--archive", metavar="URL", help="An archive of a store; may be repeated."),
     ] = None
+    broker_timeout: Annotated[
+        float,
+        typer.Option(
+            "--broker-timeout",
+            min=0.1,
+            metavar="SECONDS",
+            help="How long a page waits for a broker.",
+        ),
+    ] = 3.0
 
 
 class VisitorOptions(NamedTuple):
@@ -107,6 +116,7 @@ def console(
         stores=tuple(data.store or ()),
         tables=tuple(data.table or ()),
         archives=tuple(data.archive or ()),
+        broker_seconds=data.broker_timeout,
         host=visitors.host,
         port=visitors.port,
         read_only=visitors.read_only,

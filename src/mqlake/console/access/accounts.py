@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from typing import Final
 
 from mqlake.admin import users
 from mqlake.admin.admin import Admin
@@ -14,14 +15,27 @@ from mqlake.errors import MqlakeError
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.signature import Credentials
+from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 
 _SUPER = "super"
 
 
-async def role_of(name_servers: str, access: ClientAccess, credentials: Credentials) -> ConsoleRole:
-    """Check a user's password with every master, and return the role.
+async def role_of(
+    name_servers: str,
+    access: ClientAccess,
+    credentials: Credentials,
+    seconds: float,
+    *,
+    is_again: bool = False,
+) -> ConsoleRole:
+    """Check a user's password with every master that answers, and return the role.
 
     One broker is not enough: whoever can register one with a name server could let anybody in.
+
+    Args:
+        seconds: within which a master must answer; if one does not, a new session gets at most
+            the role of an operator, whose requests the cluster checks one by one.
+        is_again: whether all masters have stated the role before.
 
     Raises:
         RemotingError: NO_PERMISSION if the user or the password is wrong.
@@ -34,10 +48,15 @@ async def role_of(name_servers: str, access: ClientAccess, credentials: Credenti
         Admin(name_servers, tls=access.tls, credentials=wrong) as stranger,
     ):
         masters = [each.address for each in await admin.brokers()]
-        known = await asyncio.gather(*(_is_known(admin, each) for each in masters))
+        known = await asyncio.gather(*(_is_known(admin, each, seconds) for each in masters))
         if not all(known):
             raise RemotingError(ResponseCode.NO_PERMISSION, "wrong user or password")
-        open_to_all = await asyncio.gather(*(_accepts(stranger, each) for each in masters))
+        answering = [each for each, one in zip(masters, known, strict=True) if one is not _SILENT]
+        if not answering:
+            raise MqlakeError("no broker of the cluster answers, so nobody can log in")
+        open_to_all = await asyncio.gather(
+            *(_accepts(stranger, each, seconds) for each in answering)
+        )
         if any(open_to_all):
             raise PageError(
                 "This cluster checks nobody's password, so a login would protect nothing",
@@ -45,15 +64,26 @@ async def role_of(name_servers: str, access: ClientAccess, credentials: Credenti
                 409,
             )
         supers = await asyncio.gather(
-            *(_is_super(admin, each, credentials.access_key) for each in masters)
+            *(_is_super(admin, each, credentials.access_key) for each in answering)
         )
-    return ConsoleRole.ADMIN if all(supers) else ConsoleRole.OPERATOR
+    is_stated = is_again or len(answering) == len(masters)
+    return ConsoleRole.ADMIN if all(supers) and is_stated else ConsoleRole.OPERATOR
 
 
-async def _is_known(admin: Admin, broker: str) -> bool:
-    """Return whether a broker knows a user and the password, whatever the user may do."""
+_SILENT: Final = "silent"
+_NO_ANSWER: Final = (ConnectionFailedError, RequestTimeoutError, TimeoutError)
+
+
+async def _is_known(admin: Admin, broker: str, seconds: float) -> bool | str:
+    """Return whether a broker knows a user and the password, whatever the user may do.
+
+    _SILENT if it does not answer.
+    """
     try:
-        await admin.ask(broker, RequestCode.GET_BROKER_RUNTIME_INFO)
+        async with asyncio.timeout(seconds):
+            await admin.ask(broker, RequestCode.GET_BROKER_RUNTIME_INFO)
+    except _NO_ANSWER:
+        return _SILENT
     except RemotingError as error:
         if error.code != ResponseCode.NO_PERMISSION:
             raise
@@ -67,10 +97,10 @@ def _is_about_rights(text: str) -> bool:
     return "has no permission" in lowered or "no permission to access" in lowered
 
 
-async def _accepts(admin: Admin, broker: str) -> bool:
+async def _accepts(admin: Admin, broker: str, seconds: float) -> bool:
     """Return whether a broker accepts a wrong password: then anybody could log in."""
     try:
-        await admin.ask(broker, RequestCode.GET_BROKER_RUNTIME_INFO)
+        await admin.ask(broker, RequestCode.GET_BROKER_RUNTIME_INFO, seconds=seconds)
     except RemotingError as error:
         if error.code == ResponseCode.NO_PERMISSION:
             return False

@@ -9,12 +9,13 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
+from mqlake.admin.each_broker import PartialChangeError
 from mqlake.console.access.accounts import role_of
 from mqlake.console.access.audit import audit
 from mqlake.console.access.forms import CSRF_FIELD, FORM_BYTES, PostedForm, read_form
 from mqlake.console.access.roles import ConsoleRole
 from mqlake.console.page_error import PageError
-from mqlake.console.state import console_of, session_of
+from mqlake.console.state import cluster_of, console_of, session_of
 from mqlake.errors import MqlakeError
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
@@ -61,11 +62,15 @@ class Posted:
         try:
             response = await self._handler(request, form)
         except MqlakeError as error:
-            self._note(request, form, f"failed: {error}")
+            is_partly = isinstance(error, PartialChangeError) and error.changed
+            self._note(request, form, f"{'partly done' if is_partly else 'failed'}: {error}")
             raise
         except Exception as error:
             self._note(request, form, f"failed: {type(error).__name__}")
             raise
+        finally:
+            if self.action:
+                cluster_of(request).kept.forget()  # Also a change that failed may have changed it.
         self._note(request, form, "done")
         return response
 
@@ -107,7 +112,13 @@ async def confirm_role(request: Request) -> None:
         return
     try:
         options = console.options
-        role = await role_of(options.name_servers, options.access, session.credentials)
+        role = await role_of(
+            options.name_servers,
+            options.access,
+            session.credentials,
+            options.broker_seconds,
+            is_again=True,
+        )
     except RemotingError as error:
         if error.code != ResponseCode.NO_PERMISSION:
             raise

@@ -55,9 +55,12 @@ async def _log_in(request: Request, form: PostedForm) -> Response:
     if not user.isprintable() or " " in user:  # Refusals contain the name between their words.
         raise PageError("A user's name has no spaces")
     credentials = Credentials(user, secret)
+    options = console.options
     try:
         with console.attempts.attempt(address):
-            role = await role_of(console.options.name_servers, console.options.access, credentials)
+            role = await role_of(
+                options.name_servers, options.access, credentials, options.broker_seconds
+            )
     except RemotingError as error:
         if error.code != ResponseCode.NO_PERMISSION:
             raise

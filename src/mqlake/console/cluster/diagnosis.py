@@ -31,7 +31,7 @@ class GroupState(NamedTuple):
         may_consume: whether each broker lets it consume, by the broker's name.
         in_rate, out_rate: messages a second, into its topics and to its members.
         now: milliseconds.
-        missing: why brokers did not report offsets.
+        missing: sentences about the brokers that did not report offsets.
     """
 
     progress: Sequence[QueueProgress]
@@ -65,7 +65,7 @@ def queue_of(row: QueueProgress) -> MessageQueue:
 def diagnosis(state: GroupState) -> list[Warned]:
     """Return what explains a group's lag, most important first; empty if nothing does."""
     found = [
-        *(Warned(BAD, f"Queues are missing here: {reason}") for reason in state.missing),
+        *(Warned(BAD, text) for text in state.missing),
         *_forbidden(state),
         *_differing(state.membership),
     ]
@@ -73,8 +73,8 @@ def diagnosis(state: GroupState) -> list[Warned]:
         return found
     members = state.membership.members
     found += [
-        Warned(WARN, f"Members are not known, so this may be incomplete: {reason}")
-        for reason in state.membership.unknown
+        Warned(WARN, f"These reasons may be incomplete: {text}")
+        for text in state.membership.unknown
     ]
     if not members and not state.membership.unknown:
         text = "No consumer is connected: messages wait until one connects."

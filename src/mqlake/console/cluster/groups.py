@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from mqlake.admin import groups, topics
-from mqlake.admin.groups import QueueProgress
+from mqlake.admin.each_broker import BrokerFailure, read_each
 from mqlake.console.cluster.diagnosis import GroupState
 from mqlake.console.cluster.members import membership
 from mqlake.console.cluster.view import ClusterView
 from mqlake.errors import MqlakeError
 from mqlake.formats.config.subscription_group import SubscriptionGroup, SubscriptionGroups
 from mqlake.formats.topic_names import OF_GROUPS, RETRY_PREFIX
-from mqlake.protocol.bodies.stats import BrokerConsumeStats, ConsumeStats
+from mqlake.protocol.bodies.stats import BrokerConsumeStats
 from mqlake.protocol.body import decode_answer
 from mqlake.protocol.codes import RequestCode
-from mqlake.protocol.headers.admin import BrokerConsumeStatsHeader, ConsumeStatsHeader
+from mqlake.protocol.headers.admin import BrokerConsumeStatsHeader
 from mqlake.storage.clock import SystemClock
 
 _AGE: Final = 5.0
@@ -72,9 +72,9 @@ async def group_names(view: ClusterView) -> ListedGroups:
             if topic.startswith(RETRY_PREFIX)
         }
         missing: list[str] = []
-        for broker, table in (await _tables(view)).items():
-            if isinstance(table, str):
-                missing.append(f"Groups of {broker} are not shown: {table}")
+        for table in (await _tables(view)).values():
+            if isinstance(table, BrokerFailure):
+                missing.append(table.missing("its groups are missing"))
             else:
                 names |= set(table)
         return ListedGroups(sorted(names), missing)
@@ -84,15 +84,12 @@ async def group_names(view: ClusterView) -> ListedGroups:
 
 async def all_lags(view: ClusterView) -> AllLags:
     """Return the lags of all groups, with one request to each master, which may take long."""
-    masters = await view.masters()
-    stats = await asyncio.gather(*(_lags(view, each) for each in masters.values()))
-    missing = [
-        f"Lags on {broker} are not shown: {each}"
-        for broker, each in zip(masters, stats, strict=True)
-        if isinstance(each, str)
-    ]
-    known = [each for each in stats if not isinstance(each, str)]
-    return await asyncio.to_thread(_all_rows, known, missing)
+    missing: list[BrokerFailure] = []
+    stats = await read_each(
+        await view.admin.brokers(), lambda each: _lags(view, each.address), missing, _PATIENCE
+    )
+    texts = [each.missing("lags on it are missing") for each in missing]
+    return await asyncio.to_thread(_all_rows, stats, texts)
 
 
 def _all_rows(known: list[BrokerConsumeStats], missing: list[str]) -> AllLags:
@@ -100,39 +97,36 @@ def _all_rows(known: list[BrokerConsumeStats], missing: list[str]) -> AllLags:
     return AllLags({name: _row(name, known) for name in names}, missing)
 
 
-async def _tables(view: ClusterView) -> Mapping[str, Mapping[str, SubscriptionGroup] | str]:
+async def _tables(
+    view: ClusterView,
+) -> Mapping[str, Mapping[str, SubscriptionGroup] | BrokerFailure]:
     """Return the settings of all groups, or why they are unknown, by the broker's name.
 
     A request for the settings of one group would create it on a broker that creates groups.
     """
 
-    async def fetch() -> Mapping[str, Mapping[str, SubscriptionGroup] | str]:
+    async def fetch() -> Mapping[str, Mapping[str, SubscriptionGroup] | BrokerFailure]:
         masters = await view.masters()
-        asked = await asyncio.gather(*(_table(view, each) for each in masters.values()))
+        asked = await asyncio.gather(*(_table(view, *each) for each in masters.items()))
         return dict(zip(masters, asked, strict=True))
 
     return await view.kept.get("group tables", _AGE, fetch)
 
 
-async def _table(view: ClusterView, address: str) -> Mapping[str, SubscriptionGroup] | str:
+async def _table(
+    view: ClusterView, broker: str, address: str
+) -> Mapping[str, SubscriptionGroup] | BrokerFailure:
     try:
         answer = await view.admin.ask(address, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
         return decode_answer(SubscriptionGroups, answer.body).subscription_group_table
     except MqlakeError as error:
-        return str(error)
+        return BrokerFailure(broker, error)
 
 
-async def _lags(view: ClusterView, address: str) -> BrokerConsumeStats | str:
-    header = BrokerConsumeStatsHeader()
-    try:
-        async with asyncio.timeout(_PATIENCE):
-            code = RequestCode.GET_BROKER_CONSUME_STATS
-            answer = await view.admin.ask(address, code, header)
-        return await asyncio.to_thread(BrokerConsumeStats.decode, answer.body)
-    except TimeoutError:
-        return f"no answer within {_PATIENCE:.0f} s"
-    except MqlakeError as error:
-        return str(error)
+async def _lags(view: ClusterView, address: str) -> BrokerConsumeStats:
+    code, header = RequestCode.GET_BROKER_CONSUME_STATS, BrokerConsumeStatsHeader()
+    answer = await view.admin.ask(address, code, header, seconds=_PATIENCE)
+    return await asyncio.to_thread(BrokerConsumeStats.decode, answer.body)
 
 
 def _row(name: str, known: list[BrokerConsumeStats]) -> GroupRow:
@@ -152,7 +146,8 @@ async def group_state(view: ClusterView, group: str) -> GroupState:
     """Return what is known of a group."""
 
     async def fetch() -> GroupState:
-        progress, missing = await _progress(view, group)
+        silent: list[BrokerFailure] = []
+        progress = await groups.progress_on(view.admin, group, missing=silent)
         settings = await config_of(view, group)
         members = await membership(view, group)
         read = sorted({row.topic for row in progress} | set(members.subscriptions))
@@ -166,39 +161,17 @@ async def group_state(view: ClusterView, group: str) -> GroupState:
             sum(into),
             sum(out),
             SystemClock().milliseconds(),
-            missing=missing,
+            missing=[each.missing("its queues are missing") for each in silent],
         )
 
     return await view.kept.get(("group", group), 2.0, fetch)
-
-
-async def _progress(view: ClusterView, group: str) -> tuple[list[QueueProgress], list[str]]:
-    """Return a group's offsets on all masters that answer, and why others did not."""
-    header = ConsumeStatsHeader(consumer_group=group)
-
-    async def one(broker: str, address: str) -> ConsumeStats | str:
-        try:
-            answer = await view.admin.ask(address, RequestCode.GET_CONSUME_STATS, header)
-            return ConsumeStats.decode(answer.body)
-        except MqlakeError as error:
-            return f"{broker}: {error}"
-
-    found = await asyncio.gather(*(one(*each) for each in (await view.masters()).items()))
-    rows = [
-        groups.progress_in(queue, at)
-        for each in found
-        if not isinstance(each, str)
-        for queue, at in each.offset_table.items()
-    ]
-    rows.sort(key=lambda row: (row.topic, row.broker_name, row.queue_id))
-    return rows, [each for each in found if isinstance(each, str)]
 
 
 async def _rate(view: ClusterView, topic: str, group: str) -> float:
     """Return a rate of a topic, or of a group in it; 0 if the topic does not exist any more."""
     name, key = ("GROUP_GET_NUMS", f"{topic}@{group}") if group else ("TOPIC_PUT_NUMS", topic)
     try:
-        return (await topics.measured(view.admin, topic, name, key))[0]
+        return (await topics.measured(view.admin, topic, name, key, []))[0]
     except MqlakeError:
         return 0.0
 
@@ -208,5 +181,5 @@ async def config_of(view: ClusterView, group: str) -> dict[str, SubscriptionGrou
     return {
         broker: table[group]
         for broker, table in (await _tables(view)).items()
-        if not isinstance(table, str) and group in table
+        if not isinstance(table, BrokerFailure) and group in table
     }

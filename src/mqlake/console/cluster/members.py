@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from mqlake.admin.each_broker import BrokerFailure
 from mqlake.console.cluster.view import ClusterView
 from mqlake.errors import MqlakeError
 from mqlake.formats.config import convert
@@ -73,8 +74,9 @@ async def membership(view: ClusterView, group: str) -> ConnectedMembers:
 
 
 async def _fetch(view: ClusterView, group: str) -> ConnectedMembers:
-    masters = list((await view.masters()).values())
-    answers = await asyncio.gather(*(_connected(view, each, group) for each in masters))
+    names = await view.masters()
+    masters = list(names.values())
+    answers = await asyncio.gather(*(_connected(view, *each, group) for each in names.items()))
     known: dict[str, tuple[ClientConnection, str]] = {}
     subscriptions: dict[str, str] = {}
     model = consume_type = ""
@@ -105,16 +107,18 @@ def expression_text(subscription: Subscription) -> str:
     return subscription.sub_string if kind == "TAG" else f"{kind}: {subscription.sub_string}"
 
 
-async def _connected(view: ClusterView, broker: str, group: str) -> ConsumerConnections | str:
+async def _connected(
+    view: ClusterView, name: str, address: str, group: str
+) -> ConsumerConnections | str:
     """Return who is connected to a broker, or why that is unknown."""
     header = ConsumerConnectionsHeader(consumer_group=group)
     try:
-        answer = await view.admin.ask(broker, RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
+        answer = await view.admin.ask(address, RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
         return decode_answer(ConsumerConnections, answer.body)
     except MqlakeError as error:
         if isinstance(error, RemotingError) and error.code == ResponseCode.CONSUMER_NOT_ONLINE:
             return ConsumerConnections()
-        return f"{broker}: {error}"
+        return BrokerFailure(name, error).missing("its members are missing")
 
 
 def _member(client: ClientConnection, broker: str) -> ReportedMember:
@@ -131,7 +135,8 @@ async def _described(
     try:
         async with asyncio.timeout(_PATIENCE):
             code = RequestCode.GET_CONSUMER_RUNNING_INFO
-            answer = await view.admin.ask(broker, code, header)
+            # The broker asks the client, so its silence is not the broker's.
+            answer = await view.admin.ask(broker, code, header, seconds=_PATIENCE + 1)
         return _with_report(member, read_object(answer.body))
     except TimeoutError:
         return member._replace(problem=f"It did not report within {_PATIENCE:.0f} s.")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from mqlake.admin import topics
+from mqlake.admin.each_broker import BrokerFailure
 from mqlake.console.cluster.view import ClusterView
 from mqlake.errors import MqlakeError
 from mqlake.formats.config.topics import MESSAGE_TYPE, PERM_READ, PERM_WRITE, Topic, Topics
@@ -44,11 +45,11 @@ class TopicSettingsTables(NamedTuple):
 
     Attributes:
         by_broker: tables of the brokers that answered, by the broker's name.
-        missing: why other brokers did not answer, by their names.
+        missing: the other brokers.
     """
 
     by_broker: Mapping[str, Mapping[str, Topic]]
-    missing: Mapping[str, str]
+    missing: Sequence[BrokerFailure]
 
 
 def permission_text(permission: int) -> str:
@@ -76,22 +77,24 @@ async def tables(view: ClusterView) -> TopicSettingsTables:
 
     async def fetch() -> TopicSettingsTables:
         masters = await view.masters()
-        asked = [_table(view, address) for address in masters.values()]
+        asked = [_table(view, *each) for each in masters.items()]
         found = dict(zip(masters, await asyncio.gather(*asked), strict=True))
         return TopicSettingsTables(
-            {name: table for name, table in found.items() if not isinstance(table, str)},
-            {name: table for name, table in found.items() if isinstance(table, str)},
+            {k: table for k, table in found.items() if not isinstance(table, BrokerFailure)},
+            [table for table in found.values() if isinstance(table, BrokerFailure)],
         )
 
     return await view.kept.get("topic tables", _AGE, fetch)
 
 
-async def _table(view: ClusterView, address: str) -> Mapping[str, Topic] | str:
+async def _table(
+    view: ClusterView, broker: str, address: str
+) -> Mapping[str, Topic] | BrokerFailure:
     try:
         answer = await view.admin.ask(address, RequestCode.GET_ALL_TOPIC_CONFIG)
         return decode_answer(Topics, answer.body).topic_config_table
     except MqlakeError as error:
-        return str(error)
+        return BrokerFailure(broker, error)
 
 
 def rows(found: list[str], known: TopicSettingsTables) -> list[TopicRow]:

@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 from mqlake.admin.admin import Admin
+from mqlake.admin.each_broker import change_each
 from mqlake.client.access import ClientAccess
 from mqlake.client.cluster import MASTER, MasterBroker
 from mqlake.console.cluster.aged import AgedValues, BackgroundValue
-from mqlake.console.page_error import PageError
-from mqlake.errors import MqlakeError
+from mqlake.console.cluster.bounded_admin import BoundedAdmin
 from mqlake.protocol.bodies.route import BrokerData
 from mqlake.protocol.signature import Credentials
 
@@ -53,6 +53,7 @@ class ClusterView:
 
     Args:
         credentials: of the user; None for those of `access`.
+        seconds: how long a page waits for a broker.
         now: returns seconds.
 
     Attributes:
@@ -66,10 +67,11 @@ class ClusterView:
         name_servers: str,
         access: ClientAccess,
         credentials: Credentials | None,
+        seconds: float,
         now: Callable[[], float],
     ) -> None:
-        self.admin = Admin(
-            name_servers, tls=access.tls, credentials=credentials or access.credentials
+        self.admin: Admin = BoundedAdmin(
+            name_servers, access, credentials or access.credentials, seconds, now
         )
         self.kept = AgedValues(now)
         self.rates = ClusterRates()
@@ -107,22 +109,13 @@ class ClusterView:
     async def on_masters(
         self, cluster: str, work: Callable[[MasterBroker], Awaitable[object]]
     ) -> str:
-        """Do something on each master of a cluster; return their names.
+        """Do something on each master of a cluster at the same time; return their names.
 
         Raises:
-            PageError: a broker refuses; the message names those that were changed before.
+            PartialChangeError: some brokers refused, or did not answer.
         """
-        changed: list[str] = []
-        for master in await self.admin.brokers(cluster):
-            try:
-                await work(master)
-            except MqlakeError as error:
-                if not changed:
-                    raise
-                before = ", ".join(changed)
-                raise PageError(f"Changed on {before}, but not on {master.name}: {error}") from None
-            changed.append(master.name)
-        return ", ".join(changed)
+        changed = await change_each(await self.admin.brokers(cluster), work)
+        return ", ".join(broker.name for broker, _ in changed)
 
     async def clusters(self) -> list[str]:
         """Return the names of all clusters."""

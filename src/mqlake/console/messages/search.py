@@ -11,6 +11,7 @@ import msgspec
 
 from mqlake.admin import messages, topics
 from mqlake.admin.admin import Admin
+from mqlake.admin.each_broker import BrokerFailure, read_each
 from mqlake.admin.topics import QueueStatus
 from mqlake.client.cluster import MASTER, MasterBroker
 from mqlake.console.cluster.view import ClusterView
@@ -48,7 +49,7 @@ def light(record: Record) -> Record:
     return msgspec.structs.replace(record, body=record.body[:_START])
 
 
-class Searched(NamedTuple):
+class SearchResult(NamedTuple):
     """The result of a search.
 
     Attributes:
@@ -68,9 +69,18 @@ class Searched(NamedTuple):
 
 
 class _QueueMatches(NamedTuple):
+    """What was found in a queue.
+
+    Attributes:
+        reached: the queue offset up to which it was searched.
+        problem: why it was not searched to its end; empty if it was, or if enough was found.
+        has_more: whether enough was found before the end.
+    """
+
     found: list[FoundMessage]
-    ended: bool
     reached: int
+    problem: str
+    has_more: bool = False
 
 
 class StoreTimes(NamedTuple):
@@ -91,7 +101,7 @@ async def by_time(
     span: StoreTimes,
     most: int,
     now: Callable[[], float] = time.monotonic,
-) -> Searched:
+) -> SearchResult:
     """Return the first messages of a topic in a range of store times, over all queues.
 
     Args:
@@ -99,50 +109,41 @@ async def by_time(
         now: returns seconds.
     """
     most = min(most, MOST)
-    queues = await topics.status(view.admin, topic)
+    silent: list[BrokerFailure] = []
+    queues = await topics.status(view.admin, topic, silent)
     chosen, left_out = queues[:_QUEUES], queues[_QUEUES:]
     brokers = await _brokers(view)
     deadline, slots = now() + SECONDS, asyncio.Semaphore(_AT_ONCE)
 
-    async def one(queue: QueueStatus) -> _QueueMatches | None:
+    async def one(queue: QueueStatus) -> _QueueMatches:
         async with slots:
-            if now() >= deadline or queue.broker_name not in brokers:
-                return None
-            queue_of = _SearchedQueue(view.admin, brokers[queue.broker_name], topic, queue)
-            return await queue_of.search(tags, span, most, lambda: now() >= deadline)
+            if queue.broker_name not in brokers:
+                return _QueueMatches([], queue.min_offset, f"{queue.broker_name} has no master")
+            search = _QueueSearch(view.admin, brokers[queue.broker_name], topic, queue)
+            return await search.run(tags, span, most, deadline - now())
 
     results = await asyncio.gather(*(one(queue) for queue in chosen))
-    stopped = [_unsearched(queue) for queue, each in zip(chosen, results, strict=True) if not each]
-    incomplete = bool(stopped) or bool(left_out)
-    cut = [
+    stopped = [each.missing("its queues were not searched") for each in silent]
+    stopped += [
         f"Queue {queue.queue_id} on {queue.broker_name}: searched up to offset"
-        f" {each.reached:,}; the {SECONDS:.0f} seconds of a search were over."
+        f" {each.reached:,}: {each.problem}."
         for queue, each in zip(chosen, results, strict=True)
-        if each and not each.ended and len(each.found) < most
+        if each.problem and len(each.found) < most
     ]
     if left_out:
-        cut.append(f"{len(left_out):,} more queues were not searched.")
-    stopped += cut
-    incomplete = incomplete or bool(cut)
-    merged = _merged([each for each in results if each], most, stopped)
-    return merged._replace(later=None) if incomplete else merged
+        stopped.append(f"{len(left_out):,} more queues were not searched.")
+    merged = _merged(results, most, stopped)
+    return merged._replace(later=None) if stopped else merged
 
 
-def _unsearched(queue: QueueStatus) -> str:
-    return (
-        f"Queue {queue.queue_id} on {queue.broker_name} was not searched: the"
-        f" {SECONDS:.0f} seconds of a search were over, or its broker has no master."
-    )
-
-
-def _merged(results: list[_QueueMatches], most: int, stopped: list[str]) -> Searched:
+def _merged(results: list[_QueueMatches], most: int, stopped: list[str]) -> SearchResult:
     """Return the first messages of all queues. Each queue has contributed its first ones."""
     found = sorted(
         (each for result in results for each in result.found),
         key=lambda each: (each.record.store_timestamp, each.broker, each.record.physical_offset),
     )
     shown = found[:most]
-    has_more = len(found) > most or any(not each.ended for each in results)
+    has_more = len(found) > most or any(each.has_more or each.problem for each in results)
     later, wider = None, False
     if has_more and shown:
         first, later = shown[0].record.store_timestamp, shown[-1].record.store_timestamp
@@ -151,46 +152,59 @@ def _merged(results: list[_QueueMatches], most: int, stopped: list[str]) -> Sear
             stopped = ["More messages have this millisecond: look by queue offset.", *stopped]
             later += 1
         stopped = [f"Stopped after {len(shown):,} messages; there may be later ones.", *stopped]
-    return Searched(shown, not stopped, stopped, later, wider)
+    return SearchResult(shown, not stopped, stopped, later, wider)
 
 
-class _SearchedQueue(NamedTuple):
-    """A queue that is searched."""
+class _QueueSearch:
+    """A search in one queue.
 
-    admin: Admin
-    broker: MasterBroker
-    topic: str
-    status: QueueStatus
+    Args:
+        status: its offsets.
+    """
 
-    async def search(
-        self, tags: str, span: StoreTimes, most: int, is_over: Callable[[], bool]
-    ) -> _QueueMatches:
-        found: list[FoundMessage] = []
+    def __init__(self, admin: Admin, broker: MasterBroker, topic: str, status: QueueStatus) -> None:
+        self._admin, self._broker, self._topic, self._status = admin, broker, topic, status
+        self._found: list[FoundMessage] = []
+        self._reached = status.min_offset
+        self._has_more = False
+
+    async def run(self, tags: str, span: StoreTimes, most: int, seconds: float) -> _QueueMatches:
+        """Return the first messages of the queue; those that are found in time."""
+        problem = ""
+        try:
+            async with asyncio.timeout(max(0.0, seconds)):
+                await self._search(tags, span, most)
+        except TimeoutError:
+            problem = f"the {SECONDS:.0f} seconds of a search were over"
+        except MqlakeError as error:
+            problem = str(error)
+        return _QueueMatches(self._found, self._reached, problem, self._has_more)
+
+    async def _search(self, tags: str, span: StoreTimes, most: int) -> None:
         at: int | None = await self._first(span.begin)
-        reached = at or 0
-        while at is not None and at < self.status.max_offset and len(found) < most:
-            if is_over():
-                return _QueueMatches(found, ended=False, reached=reached)
-            reached = at
+        while at is not None and at < self._status.max_offset and len(self._found) < most:
+            self._reached = at
             records, at = await messages.pull(
-                self.admin, self.broker, self.topic, self.status.queue_id, at, _PULL, tags=tags
+                self._admin, self._broker, self._topic, self._status.queue_id, at, _PULL, tags=tags
             )
             for record in records:
                 if not span.has(record.store_timestamp):
-                    return _QueueMatches(found, ended=True, reached=record.queue_offset)
-                found.append(FoundMessage(self.broker.name, light(record)))
-        is_full = len(found) >= most and at is not None and at < self.status.max_offset
-        return _QueueMatches(found, not is_full, at or reached)
+                    self._reached = record.queue_offset
+                    return
+                self._found.append(FoundMessage(self._broker.name, light(record)))
+        self._reached = at or self._reached
+        is_full = len(self._found) >= most
+        self._has_more = is_full and at is not None and at < self._status.max_offset
 
     async def _first(self, begin: int | None) -> int:
         if begin is None:
-            return self.status.min_offset
+            return self._status.min_offset
         header = SearchOffsetHeader(
-            topic=self.topic, queue_id=self.status.queue_id, timestamp=begin
+            topic=self._topic, queue_id=self._status.queue_id, timestamp=begin
         )
         code = RequestCode.SEARCH_OFFSET_BY_TIMESTAMP
-        answer = await self.admin.ask(self.broker.address, code, header)
-        return max(self.status.min_offset, answer.header(OffsetHeader).offset)
+        answer = await self._admin.ask(self._broker.address, code, header)
+        return max(self._status.min_offset, answer.header(OffsetHeader).offset)
 
 
 async def _brokers(view: ClusterView) -> dict[str, MasterBroker]:
@@ -203,7 +217,7 @@ async def _brokers(view: ClusterView) -> dict[str, MasterBroker]:
 
 async def by_key(
     view: ClusterView, topic: str, key: str, span: StoreTimes, most: int, index_type: str
-) -> Searched:
+) -> SearchResult:
     """Return the messages of a topic with a key.
 
     Args:
@@ -220,16 +234,21 @@ async def by_key(
     )
     found: list[FoundMessage] = []
     stopped: list[str] = []
-    for broker in await view.admin.brokers_of(topic):
-        records = await messages.keyed(view.admin, broker.address, header)
+    silent: list[BrokerFailure] = []
+
+    async def ask(broker: MasterBroker) -> tuple[MasterBroker, list[Record]]:
+        return broker, await messages.keyed(view.admin, broker.address, header)
+
+    for broker, records in await read_each(await view.admin.brokers_of(topic), ask, silent):
         found += [FoundMessage(broker.name, light(each)) for each in records]
         if len(records) >= min(_KEY_LIMIT, most):
             stopped.append(
                 f"{broker.name} returned {len(records)} messages, which may be its limit: there may"
                 " be more. Choose a range of times."
             )
+    stopped += [each.missing("its messages were not searched") for each in silent]
     found.sort(key=lambda each: each.record.store_timestamp)
-    return Searched(found, not stopped, stopped)
+    return SearchResult(found, not stopped, stopped)
 
 
 async def by_id(view: ClusterView, message_id: str) -> FoundMessage:
@@ -257,7 +276,7 @@ async def by_id(view: ClusterView, message_id: str) -> FoundMessage:
 
 async def by_offset(
     view: ClusterView, topic: str, broker: str, queue_id: int, offset: int, most: int
-) -> Searched:
+) -> SearchResult:
     """Return messages of one queue from an offset on."""
     master = (await _brokers(view)).get(broker)
     if master is None:
@@ -265,14 +284,15 @@ async def by_offset(
     records = await messages.read(view.admin, master, topic, queue_id, offset, min(most, MOST))
     found = [FoundMessage(broker, light(each)) for each in records]
     if len(found) < most:
-        return Searched(found, True, ["This is the end of the queue."] if found else [])
+        return SearchResult(found, True, ["This is the end of the queue."] if found else [])
     last = found[-1].record.queue_offset
-    return Searched(found, False, [f"Stopped at queue offset {last:,}."])
+    return SearchResult(found, False, [f"Stopped at queue offset {last:,}."])
 
 
-async def tail(view: ClusterView, topic: str, tags: str, most: int) -> Searched:
+async def tail(view: ClusterView, topic: str, tags: str, most: int) -> SearchResult:
     """Return the newest messages of a topic, newest first."""
-    queues = [each for each in await topics.status(view.admin, topic) if each.max_offset]
+    silent: list[BrokerFailure] = []
+    queues = [each for each in await topics.status(view.admin, topic, silent) if each.max_offset]
     queues.sort(key=lambda each: -each.last_updated)
     chosen = queues[:_TAIL_QUEUES]
     brokers = await _brokers(view)
@@ -282,9 +302,13 @@ async def tail(view: ClusterView, topic: str, tags: str, most: int) -> Searched:
         if broker is None:
             return []
         start = max(queue.min_offset, queue.max_offset - _PULL)
-        records, _ = await messages.pull(
-            view.admin, broker, topic, queue.queue_id, start, _PULL, tags=tags
-        )
+        try:
+            records, _ = await messages.pull(
+                view.admin, broker, topic, queue.queue_id, start, _PULL, tags=tags
+            )
+        except MqlakeError as error:
+            silent.append(BrokerFailure(broker.name, error))
+            return []
         return [FoundMessage(broker.name, light(each)) for each in records]
 
     lists = await asyncio.gather(*(newest(queue) for queue in chosen))
@@ -292,4 +316,5 @@ async def tail(view: ClusterView, topic: str, tags: str, most: int) -> Searched:
         (each for one in lists for each in one), key=lambda each: -each.record.store_timestamp
     )
     text = f"The newest messages of {len(chosen)} of {len(queues)} queues with messages."
-    return Searched(found[:most], len(chosen) == len(queues), [text])
+    texts = [text, *dict.fromkeys(each.missing("its messages are missing") for each in silent)]
+    return SearchResult(found[:most], len(chosen) == len(queues) and not silent, texts)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from mqlake.admin import messages
+from mqlake.admin.each_broker import BrokerFailure
 from mqlake.console.cluster.view import ClusterView
 from mqlake.console.messages.bodies import plain_body
 from mqlake.errors import MqlakeError
@@ -46,7 +47,8 @@ class TraceStep(NamedTuple):
 async def trace_of(view: ClusterView, message_id: str) -> tuple[list[TraceStep], str]:
     """Return the steps of a message by time, and the reason if nothing is known."""
     try:
-        found = await messages.by_key(view.admin, TRACE_TOPIC, message_id, _MOST)
+        silent: list[BrokerFailure] = []
+        found = await messages.by_key(view.admin, TRACE_TOPIC, message_id, _MOST, missing=silent)
     except MqlakeError as error:
         return [], f"The trace topic cannot be read: {error}"
     steps = [
@@ -54,6 +56,8 @@ async def trace_of(view: ClusterView, message_id: str) -> tuple[list[TraceStep],
         for record in found
         for step in steps_in(plain_body(record)[0].decode("utf-8", "replace"), message_id)
     ]
+    if not steps and silent:
+        return [], silent[0].missing("steps of this message may be missing")
     if not steps:
         return [], "No client reported this message. Clients report only if tracing is on in them."
     return sorted(steps, key=lambda each: each.at), ""

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from mqlake.admin import brokers
+from mqlake.admin.each_broker import BrokerFailure
 from mqlake.client.cluster import MasterBroker
 from mqlake.console.access.changes import change, check_role, done, needs
 from mqlake.console.access.forms import PostedForm
@@ -33,6 +34,7 @@ from mqlake.formats.consume_queue import (
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.recall import RecallHeader
+from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 from mqlake.storage.clock import SystemClock
 
 KINDS: Final = (
@@ -130,8 +132,14 @@ async def _show(request: Request, template: str, search: Search) -> Response:
             )
         broker = await cluster.admin.broker(name)
         find = partial(_of_broker, cluster, broker, search)
-        found = await cluster.kept.get((search, name), _SECONDS, find)
-        can_recall = (await _settings(cluster, broker)).get(_RECALL, "").strip().lower() == "true"
+        try:
+            found = await cluster.kept.get((search, name), _SECONDS, find)
+            settings = await _settings(cluster, broker)
+        except (ConnectionFailedError, RequestTimeoutError) as error:
+            # The page lets the visitor choose another broker.
+            text = BrokerFailure(name, error).missing("its messages are missing")
+            found, settings = WaitingMessages([], [], [text]), {}
+        can_recall = settings.get(_RECALL, "").strip().lower() == "true"
     return _listed(request, template, found, names=names, broker=name, can_recall=can_recall)
 
 
@@ -172,7 +180,6 @@ async def _recall(request: Request, form: PostedForm) -> Response:
     broker = await cluster.admin.broker(form.required("broker", "The broker"))
     header = RecallHeader(topic=topic, recall_handle=handle)
     await cluster.admin.ask(broker.address, RequestCode.RECALL_MESSAGE, header)
-    cluster.kept.forget()
     return done(
         request, url("/delayed", broker=broker.name), f"A message of topic {topic} was recalled"
     )

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from mqlake.admin import groups, offsets, topics
+from mqlake.admin.each_broker import BrokerFailure
 from mqlake.client.cluster import MasterBroker
 from mqlake.console.access.changes import change, done
 from mqlake.console.access.forms import PostedForm
@@ -94,7 +95,8 @@ async def _group(request: Request) -> Response:
     state = await group_data.group_state(view, group)
     settings = await group_data.config_of(view, group)
     members = state.membership.members
-    if not settings and not members and not state.progress:
+    is_known = state.missing or state.membership.unknown
+    if not settings and not members and not state.progress and not is_known:
         raise PageError(
             f"Group {group[:255]!r} does not exist",
             "It has no settings, no members and no offsets on any broker.",
@@ -150,15 +152,15 @@ async def _group(request: Request) -> Response:
 async def _stored(request: Request, topic: str) -> int | None:
     """Return how many messages a topic has; 0 if it does not exist, None if that is unknown."""
     try:
-        queues = await topics.status(cluster_of(request).admin, topic)
+        silent: list[BrokerFailure] = []
+        queues = await topics.status(cluster_of(request).admin, topic, silent)
     except MqlakeError as error:
         is_missing = isinstance(error, RemotingError) and error.code == ResponseCode.TOPIC_NOT_EXIST
         return 0 if is_missing else None
-    return sum(each.max_offset - each.min_offset for each in queues)
+    return None if silent else sum(each.max_offset - each.min_offset for each in queues)
 
 
 def _back(request: Request, group: str, notice: str) -> Response:
-    cluster_of(request).kept.forget()
     return done(request, url("/groups/group", group=group), notice)
 
 
@@ -196,9 +198,11 @@ async def _delete(request: Request, form: PostedForm) -> Response:
             "The name that you typed is not the group's", "Nothing was deleted. Type it again."
         )
     cluster = form.required("cluster", "Cluster")
-    await groups.delete(view.admin, group, cluster, None, clean_offset=form.is_set("offsets"))
-    view.kept.forget()
-    return done(request, "/groups", f"{group} was deleted from {cluster}.")
+    found = await groups.delete(
+        view.admin, group, cluster, None, clean_offset=form.is_set("offsets")
+    )
+    brokers = ", ".join(each.broker_name for each in found)
+    return done(request, "/groups", f"{group} was deleted from {brokers}.")
 
 
 async def _reset(request: Request, form: PostedForm) -> Response:
@@ -218,5 +222,7 @@ async def _copy(request: Request, form: PostedForm) -> Response:
     group, target = form.required("group", "Group"), form.required("target", "Target group")
     topic = form.text("topic").strip() or None
     offline = form.is_set("offline")
-    await offsets.clone(cluster_of(request).admin, group, target, topic, offline=offline)
-    return _back(request, target, f"The offsets of {group} were copied to {target}.")
+    found = await offsets.clone(cluster_of(request).admin, group, target, topic, offline=offline)
+    brokers = ", ".join(each.broker_name for each in found)
+    notice = f"The offsets of {group} were copied to {target} on {brokers}."
+    return _back(request, target, notice)

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from mqlake.admin import groups, messages, topics
+from mqlake.admin.each_broker import BrokerFailure
 from mqlake.console.access.changes import change, done, reading
 from mqlake.console.access.forms import LARGE_BYTES, PostedForm
 from mqlake.console.cluster.members import membership
@@ -22,7 +23,7 @@ from mqlake.console.messages.redelivery import (
     origin_of,
     resend,
 )
-from mqlake.console.messages.search import FoundMessage, Searched, StoreTimes
+from mqlake.console.messages.search import FoundMessage, SearchResult, StoreTimes
 from mqlake.console.messages.traces import trace_of
 from mqlake.console.page import page, shell_line, url
 from mqlake.console.page_error import PageError
@@ -113,7 +114,7 @@ async def _search(request: Request) -> Response:
     )
 
 
-async def _found(view: ClusterView, query: _Query) -> Searched:
+async def _found(view: ClusterView, query: _Query) -> SearchResult:
     match query.by:
         case "time":
             return await search.by_time(view, query.topic, query.tags, query.span, query.most)
@@ -123,7 +124,7 @@ async def _found(view: ClusterView, query: _Query) -> Searched:
                 view, query.topic, broker, query.queue, query.offset, query.most
             )
         case "id":
-            return Searched([await search.by_id(view, query.key)], True, [])
+            return SearchResult([await search.by_id(view, query.key)], True, [])
         case _:
             if not query.key:
                 raise PageError("The key is missing", "Fill in a key, and search again.")
@@ -219,9 +220,16 @@ async def _one(view: ClusterView, place: _MessagePlace) -> FoundMessage:
             "Search for the message again.",
             404,
         )
-    record = await messages.by_offset(
-        view.admin, place.topic, place.broker, place.queue, place.offset
-    )
+    master = await view.admin.broker(place.broker)
+    found = await messages.read(view.admin, master, place.topic, place.queue, place.offset, 1)
+    record = found[0] if found else None
+    if record is None or record.queue_offset != place.offset:
+        raise PageError(
+            f"There is no message at offset {place.offset:,} of queue {place.queue} on"
+            f" {place.broker}",
+            "It was deleted, or this is the end of the queue.",
+            404,
+        )
     if place.identity not in ("", identity(record)):
         raise PageError(
             "Another message is in this place now",
@@ -274,22 +282,27 @@ async def _tracks(view: ClusterView, found: FoundMessage) -> list[tuple[str, str
     """Return what each group has done with a message."""
     record = found.record
     try:
-        names = await topics.groups(view.admin, record.topic)
+        silent: list[BrokerFailure] = []
+        names = await topics.groups(view.admin, record.topic, silent)
     except MqlakeError as error:
         return [("", f"not known: {error}")]
     states = await asyncio.gather(*(_track(view, name, found) for name in names[:_TRACKED]))
     rows = list(zip(names, states, strict=False))
     if len(names) > _TRACKED:
         rows.append((f"{len(names) - _TRACKED} more groups", "not asked"))
-    return rows
+    return [*rows, *(("", each.missing("its groups may be missing")) for each in silent)]
 
 
 async def _track(view: ClusterView, group: str, found: FoundMessage) -> str:
     record = found.record
+    silent: list[BrokerFailure] = []
     try:
-        progress = await groups.progress_on(view.admin, group, record.topic)
+        progress = await groups.progress_on(view.admin, group, record.topic, silent)
     except MqlakeError as error:
         return f"unknown: {error}"
+    for each in silent:
+        if each.broker == found.broker:
+            return f"unknown: {each.missing('its offsets are missing')}"
     for row in progress:
         if row.broker_name == found.broker and row.queue_id == record.queue_id:
             if row.consumer_offset > record.queue_offset:

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from mqlake.admin import messages, topics
+from mqlake.admin.each_broker import BrokerFailure
 from mqlake.client.cluster import MasterBroker
 from mqlake.console.access.changes import change, done
 from mqlake.console.access.forms import LARGE_BYTES, PostedForm
@@ -26,6 +27,7 @@ from mqlake.protocol.naming import is_for_clients, topic_fault
 
 _TYPES: Final = ("NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED")
 _MOST_QUEUES: Final = 1024
+_LACKING: Final = "its queues and rates are missing"
 _GROUPS: Final = 20
 """Groups whose rates a page asks for."""
 
@@ -58,7 +60,7 @@ async def _list(request: Request) -> Response:
         title="Topics",
         listing=shown,
         rows=topic_data.rows(shown.items, tables),
-        missing=sorted(tables.missing.items()),
+        missing=[each.missing("its topics' settings are missing") for each in tables.missing],
         q=text,
         kind=kind,
         kinds=("all", *topic_data.KINDS),
@@ -97,12 +99,13 @@ async def _topic(request: Request) -> Response:
         raise PageError(
             f"Topic {topic[:255]!r} does not exist", "No broker has registered it.", 404
         ) from None
-    queues = await topics.status(view.admin, topic)
+    silent: list[BrokerFailure] = []
+    queues = await topics.status(view.admin, topic, silent)
     shown = listing(request, queues)
     tables = (await topic_data.tables(view)).by_broker
     settings = {name: table[topic] for name, table in tables.items() if topic in table}
     first = next(iter(settings.values()), Topic(topic_name=topic))
-    groups = await topics.groups(view.admin, topic)
+    groups = await topics.groups(view.admin, topic, silent)
     clusters = sorted({data.cluster for data in route.broker_datas})
     cluster = clusters[0] if clusters else ""
     return page(
@@ -119,8 +122,9 @@ async def _topic(request: Request) -> Response:
             for name, each in settings.items()
         ],
         first=first,
-        in_rate=(await topics.measured(view.admin, topic, "TOPIC_PUT_NUMS", topic)),
-        groups=await _rates(view, topic, groups[:_GROUPS]),
+        in_rate=await topics.measured(view.admin, topic, "TOPIC_PUT_NUMS", topic, silent),
+        groups=await _rates(view, topic, groups[:_GROUPS], silent),
+        missing=[each.missing(_LACKING) for each in {one.broker: one for one in silent}.values()],
         more_groups=groups[_GROUPS:],
         clusters=clusters,
         can_send=is_for_clients(topic),
@@ -138,9 +142,12 @@ async def _topic(request: Request) -> Response:
     )
 
 
-async def _rates(view: ClusterView, topic: str, groups: list[str]) -> list[tuple[str, float, int]]:
+async def _rates(
+    view: ClusterView, topic: str, groups: list[str], silent: list[BrokerFailure]
+) -> list[tuple[str, float, int]]:
     asked = [
-        topics.measured(view.admin, topic, "GROUP_GET_NUMS", f"{topic}@{group}") for group in groups
+        topics.measured(view.admin, topic, "GROUP_GET_NUMS", f"{topic}@{group}", silent)
+        for group in groups
     ]
     found = await asyncio.gather(*asked)
     return [(group, rate, int(total)) for group, (rate, total) in zip(groups, found, strict=True)]
@@ -178,7 +185,6 @@ async def _save(request: Request, form: PostedForm) -> Response:
         await topics.update(view.admin, wanted, None, master.address, attributes)
 
     brokers = await view.on_masters(cluster, save)
-    view.kept.forget()
     what = "created" if is_new else "changed"
     return done(request, url("/topics/topic", topic=topic), f"{topic} was {what} on {brokers}.")
 
@@ -190,7 +196,6 @@ async def _delete(request: Request, form: PostedForm) -> Response:
             "The name that you typed is not the topic's", "Nothing was deleted. Type it again."
         )
     found = await topics.delete(view.admin, topic, form.required("cluster", "Cluster"))
-    view.kept.forget()
     brokers = ", ".join(each.broker_name for each in found)
     return done(request, "/topics", f"{topic} was deleted from {brokers}.")
 

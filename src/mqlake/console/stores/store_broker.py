@@ -31,17 +31,22 @@ async def broker_settings(cluster: ClusterView, path: Path) -> tuple[str, Mappin
         return None
     here = await asyncio.to_thread(_own_addresses)
     wanted = await asyncio.to_thread(os.path.realpath, path)
-    for name in list(masters)[:MOST_BROKERS]:
-        ask = partial(brokers.config, cluster.admin, name)
-        try:
-            found = await cluster.kept.get(("settings of", name), _SECONDS, ask)
-        except MqlakeError:
-            continue
+    names = list(masters)[:MOST_BROKERS]
+    settings = await asyncio.gather(*(_settings(cluster, name) for name in names))
+    for name, found in zip(names, settings, strict=True):
         stated = found.get("storePathRootDir", "")
         is_here = masters[name].rpartition(":")[0] in here
-        if is_here and await asyncio.to_thread(os.path.realpath, stated) == wanted:
+        if is_here and stated and await asyncio.to_thread(os.path.realpath, stated) == wanted:
             return name, found
     return None
+
+
+async def _settings(cluster: ClusterView, name: str) -> Mapping[str, str]:
+    ask = partial(brokers.config, cluster.admin, name)
+    try:
+        return await cluster.kept.get(("settings of", name), _SECONDS, ask)
+    except MqlakeError:
+        return {}
 
 
 def _own_addresses() -> frozenset[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -18,11 +19,14 @@ if TYPE_CHECKING:
     import msgspec
 
     from mqlake.admin.admin import Admin
+    from mqlake.admin.each_broker import BrokerFailure
     from mqlake.formats.record import Record
 
 T = TypeVar("T")
 
 NOTHING_MATCHED = 1
+INCOMPLETE = 2
+"""A broker did not answer."""
 
 Names = Annotated[
     str,
@@ -68,6 +72,24 @@ def run(names: str, function: Callable[[Admin], Awaitable[T]]) -> T:
             return await function(admin)
 
     return asyncio.run(asked())
+
+
+def run_partly(
+    names: str, function: Callable[[Admin, list[BrokerFailure]], Awaitable[T]], what: str
+) -> tuple[T, int]:
+    """Run a coroutine function that returns what brokers answer, also if others do not.
+
+    Args:
+        what: what is missing then, such as "its queues are missing"; a line on stderr says so.
+
+    Returns:
+        The result, and the exit code.
+    """
+    missing: list[BrokerFailure] = []
+    found = run(names, lambda admin: function(admin, missing))
+    for text in dict.fromkeys(each.missing(what) for each in missing):
+        sys.stderr.write(f"mqlake: {text}\n")
+    return found, INCOMPLETE if missing else 0
 
 
 def show_rows(name: str, rows: Sequence[msgspec.Struct], json: bool) -> int:

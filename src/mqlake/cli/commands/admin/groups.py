@@ -25,9 +25,14 @@ def consumer_progress(
     from mqlake.admin import groups
 
     if group is None:
-        return given.show_rows("groups", run(names, groups.all_progress), json)
-    found = run(names, lambda admin: groups.progress(admin, group, topic))
-    return given.show_rows("queues", found, json)
+        rows, code = given.run_partly(names, groups.all_progress, "its groups' lag is missing")
+        return given.show_rows("groups", rows, json) or code
+    found, code = given.run_partly(
+        names,
+        lambda admin, missing: groups.progress(admin, group, topic, missing),
+        "its queues are missing",
+    )
+    return given.show_rows("queues", found, json) or code
 
 
 def consumer_connection(
@@ -36,10 +41,14 @@ def consumer_connection(
     """Show a group's consumers and subscriptions."""
     from mqlake.admin import groups
 
-    found = run(names, lambda admin: groups.connections(admin, group))
+    found, code = given.run_partly(
+        names,
+        lambda admin, missing: groups.connections(admin, group, missing),
+        "its members are missing",
+    )
     if json:
         write_json(found)
-        return 0
+        return code
     given.show_rows("consumers", found.members, json)
     given.show_rows("subscriptions", found.subscriptions, json)
     facts = {
@@ -47,7 +56,7 @@ def consumer_connection(
         "messageModel": found.message_model,
         "consumeFromWhere": found.consume_from_where,
     }
-    return given.show_facts(facts, json)
+    return given.show_facts(facts, json) or code
 
 
 def producer_connection(
@@ -163,7 +172,12 @@ def get_consumer_config(
     """Show a group's settings on each broker."""
     from mqlake.admin import groups
 
-    return given.show_facts(run(names, lambda admin: groups.config(admin, group)), json)
+    found, code = given.run_partly(
+        names,
+        lambda admin, missing: groups.config(admin, group, missing),
+        "its settings are missing",
+    )
+    return given.show_facts(found, json) or code
 
 
 COMMANDS = {

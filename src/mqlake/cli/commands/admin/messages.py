@@ -78,11 +78,14 @@ def query_msg_by_key(
     """Show a topic's messages with a given key."""
     from mqlake.admin import messages
 
-    found = run(
+    found, code = given.run_partly(
         names,
-        lambda admin: messages.by_key(admin, topic, key, most, begin, end, index_type=key_type),
+        lambda admin, missing: messages.by_key(
+            admin, topic, key, most, begin, end, index_type=key_type, missing=missing
+        ),
+        "its messages are missing",
     )
-    return given.show_messages(found, json)
+    return code or given.show_messages(found, json)
 
 
 def query_msg_by_offset(

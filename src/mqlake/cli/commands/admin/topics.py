@@ -38,7 +38,12 @@ def topic_status(
     """Show the offsets of a topic's queues."""
     from mqlake.admin import topics
 
-    return given.show_rows("queues", run(names, lambda admin: topics.status(admin, topic)), json)
+    found, code = given.run_partly(
+        names,
+        lambda admin, missing: topics.status(admin, topic, missing),
+        "its queues are missing",
+    )
+    return given.show_rows("queues", found, json) or code
 
 
 def topic_route(
@@ -144,8 +149,12 @@ def stats_all(
     """Show topics' message rates, and message counts of the last day."""
     from mqlake.admin import topics
 
-    found = run(names, lambda admin: topics.all_rates(admin, topic))
-    return given.show_rows("topics", found, json)
+    found, code = given.run_partly(
+        names,
+        lambda admin, missing: topics.all_rates(admin, topic, missing),
+        "its rates are missing",
+    )
+    return given.show_rows("topics", found, json) or code
 
 
 COMMANDS = {
