@@ -14,7 +14,7 @@ from mqlake.client.consumer import statistics as consuming
 from mqlake.client.consumer.simple_consumer import PoppedMessage
 from mqlake.client.metrics import ClientMetrics
 from mqlake.client.producer.producer import Producer
-from mqlake.metrics.metric import Metric
+from mqlake.metrics.metric import MetricFamily
 from mqlake.protocol.bodies.route import BrokerData, QueueData, TopicRouteData
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -39,7 +39,9 @@ def values(text: bytes) -> dict[tuple[str, str | None], float]:
 
 
 def all_of(module: object) -> set[str]:
-    return {each.prometheus_name for each in vars(module).values() if isinstance(each, Metric)}
+    return {
+        each.prometheus_name for each in vars(module).values() if isinstance(each, MetricFamily)
+    }
 
 
 def test_sent_and_received_messages_are_counted() -> None:

@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from mqlake.metrics.exposition import encode
 from mqlake.metrics.histogram import Histogram
-from mqlake.metrics.metric import Metric, MetricType, Sample, counter, gauge, histogram
+from mqlake.metrics.metric import MetricFamily, MetricType, Sample, counter, gauge, histogram
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from mqlake.metrics.metric import Metric, MetricType, Sample, counter, gauge, hi
         (counter("waited_total", "", "seconds"), "waited_seconds_total"),
     ],
 )
-def test_the_name_ends_with_the_unit_and_total(metric: Metric, name: str) -> None:
+def test_the_name_ends_with_the_unit_and_total(metric: MetricFamily, name: str) -> None:
     assert metric.prometheus_name == name
     lines = encode([Sample(metric, 1)], {}).decode().splitlines()
     assert [line for line in lines if not line.startswith("#")] == [f"{name} 1.0"]
@@ -38,7 +38,7 @@ def test_the_name_ends_with_the_unit_and_total(metric: Metric, name: str) -> Non
 def test_every_label_and_value_is_read_back(
     kind: MetricType, values: dict[tuple[str, str], float], cluster: str
 ) -> None:
-    metric = Metric("m", kind, "Help \\ with\nlines.", labels=("topic", "group"))
+    metric = MetricFamily("m", kind, "Help \\ with\nlines.", labels=("topic", "group"))
     samples = [Sample(metric, value, labels) for labels, value in values.items()]
     text = encode(samples, {"cluster": cluster}).decode()
     found = {

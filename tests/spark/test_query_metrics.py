@@ -11,7 +11,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from mqlake.client import ClientMetrics
-from mqlake.metrics.metric import Metric
+from mqlake.metrics.metric import MetricFamily
 from mqlake.spark import QueryMetrics, query_metrics
 from tests.query.store.growing import GrowingStore
 from tests.until import wait_until
@@ -19,7 +19,9 @@ from tests.until import wait_until
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ALL = {each.prometheus_name for each in vars(query_metrics).values() if isinstance(each, Metric)}
+ALL = {
+    each.prometheus_name for each in vars(query_metrics).values() if isinstance(each, MetricFamily)
+}
 LATEST = '{"Orders": {"broker-a": {"0": 15, "1": 30}}, "#marks": {"Orders": {"0": [900, 5]}}}'
 DONE = '{"Orders": {"broker-a": {"0": 10}}, "#marks": {"Orders": {"0": [7, 5]}}}'
 

@@ -12,7 +12,7 @@ from mqlake.broker.metrics.reference import metrics_of
 from mqlake.client.consumer import statistics as consumer
 from mqlake.client.producer import statistics as producer
 from mqlake.metrics import loop_lag
-from mqlake.metrics.metric import Metric
+from mqlake.metrics.metric import MetricFamily
 from mqlake.namesrv import metrics as name_server
 from mqlake.remoting.metrics import requests
 from mqlake.replica import metrics as replica
@@ -243,7 +243,7 @@ def _tables(groups: Groups) -> Iterator[str]:
         yield f"### {title}\n\n{table}\n"
 
 
-def _row(metric: Metric) -> str:
+def _row(metric: MetricFamily) -> str:
     labels = ", ".join(f"`{label}`" for label in metric.labels)
     return f"| `{metric.prometheus_name}` | {metric.kind.value} | {labels} | {metric.help} |"
 

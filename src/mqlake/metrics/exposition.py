@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from mqlake.errors import MqlakeError
 from mqlake.metrics.histogram import Histogram
-from mqlake.metrics.metric import Metric, MetricType, Sample
+from mqlake.metrics.metric import MetricFamily, MetricType, Sample
 
 try:
     from prometheus_client import CollectorRegistry, generate_latest
@@ -44,7 +44,7 @@ def encode(samples: Iterable[Sample], common: Mapping[str, str]) -> bytes:
     loop's.
     """
     names, values = tuple(common), tuple(common.values())
-    families: dict[Metric, Family] = {}
+    families: dict[MetricFamily, Family] = {}
     for sample in samples:
         metric = sample.metric
         family = families.get(metric)
@@ -63,7 +63,7 @@ _FAMILIES = {
 }
 
 
-def _family(metric: Metric, common: tuple[str, ...]) -> Family:
+def _family(metric: MetricFamily, common: tuple[str, ...]) -> Family:
     family = _FAMILIES[metric.kind]
     return family(metric.prometheus_name, metric.help, labels=(*common, *metric.labels))
 

@@ -24,7 +24,7 @@ class MetricType(Enum):
     """How many values since the start lie within each bound, and their sum."""
 
 
-class Metric(NamedTuple):
+class MetricFamily(NamedTuple):
     """What is measured.
 
     Attributes:
@@ -52,7 +52,7 @@ class Metric(NamedTuple):
 class Sample(NamedTuple):
     """The value of a metric under some labels: a histogram if the metric is one, else a number."""
 
-    metric: Metric
+    metric: MetricFamily
     value: float | Histogram
     labels: tuple[str, ...] = ()
 
@@ -65,7 +65,7 @@ class Sample(NamedTuple):
         return {**common, **dict(zip(self.metric.labels, self.labels, strict=True))}
 
 
-def by_metric(samples: Iterable[Sample]) -> Iterator[tuple[Metric, Iterator[Sample]]]:
+def by_metric(samples: Iterable[Sample]) -> Iterator[tuple[MetricFamily, Iterator[Sample]]]:
     """Yield each metric with its samples, in the order of the metrics' names.
 
     The samples of a metric must be read before the next metric is asked for.
@@ -76,7 +76,7 @@ def by_metric(samples: Iterable[Sample]) -> Iterator[tuple[Metric, Iterator[Samp
 
 def summed(samples: Iterable[Sample]) -> list[Sample]:
     """Return samples of which no two have the same metric and labels: their values are added."""
-    found: dict[tuple[Metric, tuple[str, ...]], Sample] = {}
+    found: dict[tuple[MetricFamily, tuple[str, ...]], Sample] = {}
     for each in samples:
         key = each.metric, each.labels
         before = found.get(key)
@@ -92,16 +92,16 @@ def _sum(one: Sample, other: Sample) -> float | Histogram:
     return one.value + other.value
 
 
-def gauge(name: str, text: str, unit: str = "", labels: tuple[str, ...] = ()) -> Metric:
+def gauge(name: str, text: str, unit: str = "", labels: tuple[str, ...] = ()) -> MetricFamily:
     """Return a metric whose value may rise and fall."""
-    return Metric(name, MetricType.GAUGE, text, unit, labels)
+    return MetricFamily(name, MetricType.GAUGE, text, unit, labels)
 
 
-def counter(name: str, text: str, unit: str = "", labels: tuple[str, ...] = ()) -> Metric:
+def counter(name: str, text: str, unit: str = "", labels: tuple[str, ...] = ()) -> MetricFamily:
     """Return a metric whose value only grows."""
-    return Metric(name, MetricType.COUNTER, text, unit, labels)
+    return MetricFamily(name, MetricType.COUNTER, text, unit, labels)
 
 
-def histogram(name: str, text: str, unit: str = "", labels: tuple[str, ...] = ()) -> Metric:
+def histogram(name: str, text: str, unit: str = "", labels: tuple[str, ...] = ()) -> MetricFamily:
     """Return a metric that counts values within bounds."""
-    return Metric(name, MetricType.HISTOGRAM, text, unit, labels)
+    return MetricFamily(name, MetricType.HISTOGRAM, text, unit, labels)

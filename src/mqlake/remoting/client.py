@@ -56,7 +56,7 @@ class RemotingClient:
         self._connect_timeout = connect_timeout
         self._peers: dict[str, asyncio.Task[Peer]] = {}
         self._connected: dict[str, Peer] = {}
-        self._shared: Shared | None = None
+        self._shared: Shared[Peer] | None = None
         self._is_closed = False
         # The connections of a parent must not get bytes of its child.
         self._fork_guard = ForkGuard(

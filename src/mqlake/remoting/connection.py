@@ -95,7 +95,7 @@ class Peer(asyncio.BufferedProtocol):
         is_read_directly: whether `Shared.direct` reads it, and not its transport.
     """
 
-    def __init__(self, serve: Serve, shared: Shared) -> None:
+    def __init__(self, serve: Serve, shared: Shared[Peer]) -> None:
         self.address = "not connected"
         self.local_port = 0
         self.is_relayed = False

@@ -66,7 +66,7 @@ class RemotingServer:
         self._tls = ServerContexts(tls or ServerTls())
         self._router = RequestRouter(routes, self._limits, checks, latencies)
         self._servers: list[asyncio.Server] = []
-        self._shared: Shared | None = None
+        self._shared: Shared[Peer] | None = None
         self._sweeper: asyncio.TimerHandle | None = None
 
     @property
@@ -94,7 +94,7 @@ class RemotingServer:
         """The durations of requests; None if they are not measured."""
         return self._router.latencies
 
-    def read_directly(self, reader: DirectReader) -> None:
+    def read_directly(self, reader: DirectReader[Peer]) -> None:
         """Let a reader read connections instead of their transports.
 
         To be called once the server has started.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Generic, Protocol, TypeVar
 
 from mqlake.protocol import json_header
 from mqlake.protocol.header import Header
@@ -13,16 +13,12 @@ from mqlake.remoting.complaints import Complaints
 from mqlake.remoting.frame_reader import RunKind
 from mqlake.remoting.latencies import Latencies
 from mqlake.remoting.limits import Limits
-from mqlake.remoting.memory_budget import MemoryBudget
-from mqlake.remoting.quotas.quotas import Quotas
+from mqlake.remoting.memory_budget import Holder, MemoryBudget
+from mqlake.remoting.quotas.quotas import Counted, Quotas
 from mqlake.remoting.shares import Shares, owner_of
 from mqlake.remoting.tls.handshakes import Handshakes
 from mqlake.remoting.tls.layer import Below
 from mqlake.remoting.turns import Turns
-
-if TYPE_CHECKING:
-    from mqlake.remoting.connection import Peer
-
 
 _READ: Final = 1 << 18
 """Bytes that are read from a connection in one call."""
@@ -32,7 +28,25 @@ _FULL_READ: Final = 1 << 12
 """Bytes that are read while memory already exceeds the budget."""
 
 
-class DirectReader(Protocol):
+class SharedConnection(Counted, Holder, Protocol):
+    """A connection, as `Peer` is one.
+
+    Attributes:
+        is_relayed: whether a proxy has yet to name its client.
+    """
+
+    is_relayed: bool
+
+    def flush(self) -> None:
+        """Write what was sent."""
+        ...
+
+
+M = TypeVar("M", bound=SharedConnection)
+M_contra = TypeVar("M_contra", bound=SharedConnection, contravariant=True)
+
+
+class DirectReader(Protocol[M_contra]):
     """Receives from the sockets of some connections, and answers there what it knows.
 
     A connection is offered to it once `Peer.note_suitable` was called. It passes everything else to
@@ -41,20 +55,20 @@ class DirectReader(Protocol):
     before waits to be served.
     """
 
-    def join(self, peer: Peer) -> None:
+    def join(self, peer: M_contra) -> None:
         """Read a connection from now on, if possible."""
         ...
 
-    def leave(self, peer: Peer) -> None:
+    def leave(self, peer: M_contra) -> None:
         """Stop reading a connection. What is received already is still served."""
         ...
 
-    def last_read(self, peer: Peer) -> float:
+    def last_read(self, peer: M_contra) -> float:
         """Return when a connection that is read here was last read, as `time.monotonic` has it."""
         ...
 
 
-class Shared:
+class Shared(Generic[M]):
     """The connections of one server or client on one event loop.
 
     Args:
@@ -96,20 +110,20 @@ class Shared:
         self.quotas: Quotas | None = None
         self.credentials: Credentials | None = None
         self.latencies: Latencies | None = None
-        self.direct: DirectReader | None = None
-        self.peers: set[Peer] = set()
+        self.direct: DirectReader[M] | None = None
+        self.peers: set[M] = set()
         self.budget = MemoryBudget(limits.memory, loop)
         self.turns = Turns(loop)
         self.connections, self.share = limits.connections, limits.share
         self._shares = Shares(lambda: self.share)
-        self.last_read: Peer | None = None
+        self.last_read: M | None = None
         self.is_closed = False
         self.buffer = memoryview(bytearray(_READ))
         self._busy, self._full = self.buffer[:_BUSY_READ], self.buffer[:_FULL_READ]
-        self._writers: list[Peer] = []
+        self._writers: list[M] = []
         self.tls = Below(loop, self.room, Handshakes(loop), limits.handshake)
 
-    def opened(self, peer: Peer) -> str | None:
+    def opened(self, peer: M) -> str | None:
         """Count a connection; return why it must be closed, None if the maximum allows it.
 
         The address of a proxy counts for nothing: each connection is its client's.
@@ -124,7 +138,7 @@ class Shared:
             refusal = self.quotas.opened(peer) or refusal
         return refusal
 
-    def lost(self, peer: Peer) -> None:
+    def lost(self, peer: M) -> None:
         """Forget a connection."""
         if peer in self.peers:
             self.peers.discard(peer)
@@ -145,7 +159,7 @@ class Shared:
             return self._full
         return self._busy if self.turns.waiting else self.buffer
 
-    def will_write(self, peer: Peer) -> None:
+    def will_write(self, peer: M) -> None:
         """Flush a connection once this round of the loop is over."""
         if not self._writers:
             self.loop.call_soon(self.flush)

@@ -8,7 +8,7 @@ from mqlake.broker.broker import Broker
 from mqlake.broker.metrics.observed_broker import ObservedBroker
 from mqlake.broker.settings import make_broker_settings
 from mqlake.metrics.endpoint import HttpResponse
-from mqlake.metrics.metric import Metric, MetricType
+from mqlake.metrics.metric import MetricFamily, MetricType
 from mqlake.metrics.observed import Collector, Observed
 from mqlake.metrics.pages import ProgramPages
 from mqlake.protocol.codes import RequestCode
@@ -45,7 +45,7 @@ def of(name: str, **labels: str) -> Key:
     return name, frozenset(labels.items())
 
 
-def sample_name(metric: Metric) -> str:
+def sample_name(metric: MetricFamily) -> str:
     """Return the name of one of a metric's samples."""
     ending = "_count" if metric.kind is MetricType.HISTOGRAM else ""
     return f"{metric.prometheus_name}{ending}"

@@ -12,7 +12,7 @@ import pytest
 
 from mqlake.broker.metrics.reference import GROUPS, metrics_of
 from mqlake.cli.metrics_reference import CLIENT, FOLLOW, NAME_SERVER, REPLICA, SPARK
-from mqlake.metrics.metric import Metric, MetricType
+from mqlake.metrics.metric import MetricFamily, MetricType
 from tests.broker.metrics.scraping import sample_name
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "monitoring"
@@ -28,7 +28,7 @@ COMMON = {"node_id", "node_type", "job", "instance"}
 """Labels of all samples, as Prometheus has them."""
 
 
-def of(groups: Collection[tuple[str, Collection[Any]]]) -> list[Metric]:
+def of(groups: Collection[tuple[str, Collection[Any]]]) -> list[MetricFamily]:
     """Return the metrics of a program."""
     return [metric for _, modules in groups for each in modules for metric in metrics_of(each)]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from mqlake.broker.state.broker_state import BrokerState
 from mqlake.metrics.counts import Counts, Histograms
-from mqlake.metrics.metric import Metric, Sample
+from mqlake.metrics.metric import MetricFamily, Sample
 
 
 def of_existing(
     state: BrokerState,
-    metric: Metric,
+    metric: MetricFamily,
     counts: Counts | Histograms,
     place: int = 0,
     before: tuple[str, ...] = (),

@@ -16,7 +16,7 @@ from mqlake.broker.metrics import (
     traffic,
 )
 from mqlake.metrics import loop_lag
-from mqlake.metrics.metric import Metric
+from mqlake.metrics.metric import MetricFamily
 from mqlake.remoting.metrics import calls, requests
 
 GROUPS: Final[tuple[tuple[str, tuple[ModuleType, ...]], ...]] = (
@@ -32,12 +32,12 @@ GROUPS: Final[tuple[tuple[str, tuple[ModuleType, ...]], ...]] = (
 """The modules that define the metrics of each section."""
 
 
-def metrics_of(module: ModuleType) -> list[Metric]:
+def metrics_of(module: ModuleType) -> list[MetricFamily]:
     """Return the metrics that a module defines, in their order."""
-    return [each for each in vars(module).values() if isinstance(each, Metric)]
+    return [each for each in vars(module).values() if isinstance(each, MetricFamily)]
 
 
-def all_metrics() -> list[Metric]:
+def all_metrics() -> list[MetricFamily]:
     """Return all metrics of a broker."""
     modules = (module for _, of_group in GROUPS for module in of_group)
     return [metric for module in modules for metric in metrics_of(module)]

@@ -12,7 +12,7 @@ from mqlake.broker.state.stats import (
     TOPIC_PUT_SIZE,
 )
 from mqlake.formats.config.topics import MESSAGE_TYPE
-from mqlake.metrics.metric import Metric, Sample, counter, gauge
+from mqlake.metrics.metric import MetricFamily, Sample, counter, gauge
 from mqlake.remoting.slices import Job
 
 _IN = ("topic", "message_type", "is_system")
@@ -64,7 +64,9 @@ def samples(state: BrokerState, runtime: BrokerRuntime) -> Job[list[Sample]]:
     return found
 
 
-def _of_groups(state: BrokerState, metric: Metric, name: str, found: list[Sample]) -> Job[None]:
+def _of_groups(
+    state: BrokerState, metric: MetricFamily, name: str, found: list[Sample]
+) -> Job[None]:
     for key, count in list(state.stats.counted(name).items()):
         topic, _, group = key.partition("@")
         found.append(Sample(metric, count, (topic, group, _is(state.topics.is_system(topic)))))

@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Final
 
-from mqlake.metrics.metric import Metric, Sample, counter
+from mqlake.metrics.metric import MetricFamily, Sample, counter
 from mqlake.protocol.bodies.running_info import ConsumeStatus
 
 _OF_TOPIC = ("consumer_group", "topic")
@@ -88,7 +88,9 @@ class Statistics:
         while self._snapshots[1][0] <= now - _HOUR:
             self._snapshots.popleft()
 
-    def samples(self, group: str, wanted: Collection[Metric] = (*POPPED, FAILED)) -> list[Sample]:
+    def samples(
+        self, group: str, wanted: Collection[MetricFamily] = (*POPPED, FAILED)
+    ) -> list[Sample]:
         """Return the counts of all topics, since the start."""
         return [
             Sample(metric, value, (group, topic))

@@ -12,7 +12,7 @@ from mqlake.errors import MqlakeError
 from mqlake.metrics.exporting.options import OtlpExport
 from mqlake.metrics.exporting.otlp_json import nanoseconds
 from mqlake.metrics.histogram import Histogram
-from mqlake.metrics.metric import Metric, MetricType, Sample, by_metric
+from mqlake.metrics.metric import MetricFamily, MetricType, Sample, by_metric
 
 try:
     from grpc import Compression
@@ -66,7 +66,7 @@ class OtlpExporter:
         """Close the connection."""
         self._exporter.shutdown()
 
-    def _metric(self, metric: Metric, points: Sequence[Any]) -> export.Metric:
+    def _metric(self, metric: MetricFamily, points: Sequence[Any]) -> export.Metric:
         is_delta = self._options.is_delta
         temporality = (
             export.AggregationTemporality.DELTA

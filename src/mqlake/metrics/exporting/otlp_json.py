@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from mqlake.metrics.histogram import Histogram
-from mqlake.metrics.metric import Metric, MetricType, Sample, by_metric
+from mqlake.metrics.metric import MetricFamily, MetricType, Sample, by_metric
 
 _DELTA, _CUMULATIVE = 1, 2
 _SECOND: Final = 1_000_000_000
@@ -47,7 +47,7 @@ def lines(
         yield json.dumps(data, separators=(",", ":"), allow_nan=False)
 
 
-def _metric(metric: Metric, points: Sequence[object], temporality: int) -> dict[str, Any]:
+def _metric(metric: MetricFamily, points: Sequence[object], temporality: int) -> dict[str, Any]:
     described = {"name": metric.name, "description": metric.help, "unit": metric.unit}
     match metric.kind:
         case MetricType.GAUGE:

@@ -39,7 +39,7 @@ class ClientContexts:
 
 
 async def secure(
-    peer: Peer, raw: asyncio.Transport, shared: Shared, context: ssl.SSLContext, host: str
+    peer: Peer, raw: asyncio.Transport, shared: Shared[Peer], context: ssl.SSLContext, host: str
 ) -> None:
     """Use TLS on a connection on which nothing was sent yet.
 
