@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
@@ -12,29 +12,12 @@ from hypothesis import settings
 from mqlake.programs import ports
 from tests import half_full_disk, leaks
 from tests.patience import connect_patiently
+from tests.scheduling import Scheduling, place
 from tests.skips import summary
 from tests.slow_machine import plugin as slow_machine
 
 if TYPE_CHECKING:
     from tests.tls.certificates import Authority
-
-FIRST = (
-    "tests/peer/test_spark_cluster.py",
-    "tests/crash/test_crash.py",
-    "tests/spark/test_cluster.py",
-    "tests/simulation/test_simulation.py",
-    "tests/test_distribution.py",
-    "tests/spark/test_cds.py",
-    "tests/spark/test_connect.py",
-    "tests/spark/test_kernel_cache.py",
-    "tests/spark/test_session.py",
-    "tests/spark/follow/test_killed.py",
-)
-"""Files that take a minute, and files that start a Spark of their own.
-
-A long one that began last would run alone in the end. A Spark of its own closes the session that
-the other files share, which takes twenty seconds of processor time to open again.
-"""
 
 # A busy machine must not decide a test.
 settings.register_profile("untimed", deadline=None)
@@ -78,8 +61,15 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the longest files; all others keep their order."""
-    places = {name: place for place, name in enumerate(FIRST)}
-    items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(FIRST)))
+    items.sort(key=lambda item: place(item.nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Let all tests that share a Spark session run in one process: each start takes seconds."""
+    if config.option.dist != "loadfile":
+        return None
+    return Scheduling(config, log)
 
 
 def pytest_collection_finish() -> None:
