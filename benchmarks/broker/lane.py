@@ -19,8 +19,13 @@ from pathlib import Path
 
 from benchmarks.broker.sides import MqlakeBroker
 
-LOADS = ("64:1:128", "64:1:128:json", "16:64:128", "16:64:128:json", "1:1:128", "1:1:128:json")
-"""Connections, sends in flight on each, bytes of a body, and whether headers are JSON."""
+LOADS = (
+    *("64:1:128", "64:1:128:json", "16:64:128", "16:64:128:json", "1:1:128", "1:1:128:json"),
+    *("8:1:128:32", "8:1:128:32:json"),
+)
+"""Connections, sends in flight on each, bytes of a body, messages of a batch if it is one, and
+whether headers are JSON.
+"""
 _TICKS = os.sysconf("SC_CLK_TCK")
 _SIDES = {"lane": "on", "ordinary": "off"}
 
@@ -60,21 +65,31 @@ def _brokers(directory: Path) -> Iterator[dict[str, MqlakeBroker]]:
 
 
 def _turn(broker: MqlakeBroker, load: str, seconds: float) -> dict[str, float]:
-    """Return rate, latencies, and microseconds of the broker's processor time for a message."""
+    """Return messages a second, latencies of sends, and microseconds of the broker's processor time
+    for a message.
+    """
     before = _processor(broker.process_id)
     found = _send(broker, load, seconds)
     for name, begin, end in zip(
         ("user", "sys"), before, _processor(broker.process_id), strict=True
     ):
-        found[name] = (end - begin) / found["total"] * 1e6
+        found[name] = (end - begin) / found["total"] / _batch(load) * 1e6
+    found["rate"] *= _batch(load)
     return found
 
 
+def _batch(load: str) -> int:
+    """Return how many messages each send of a load has."""
+    options = load.split(":")[3:]
+    return int(options[0]) if options and options[0] != "json" else 1
+
+
 def _send(broker: MqlakeBroker, load: str, seconds: float) -> dict[str, float]:
-    connections, window, size, *json_headers = load.split(":")
+    connections, window, size, *options = load.split(":")
     command = [sys.executable, "-m", "benchmarks.broker.load", broker.broker]
     command += ["--connections", connections, "--window", window, "--size", size]
-    command += ["--seconds", str(seconds), *(["--json"] if json_headers else [])]
+    command += ["--seconds", str(seconds), "--batch", str(_batch(load))]
+    command += ["--json"] if "json" in options else []
     last = {(os.cpu_count() or 1) - 1}
     done = subprocess.run(
         command,

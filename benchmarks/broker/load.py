@@ -16,6 +16,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from mqlake.formats.message_batch import encode_batch
 from mqlake.protocol.binary_header import LANGUAGES
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import LANGUAGE, VERSION, Serialization, request
@@ -31,6 +32,7 @@ SUCCESS = {
 }
 """What answers have only where they say so."""
 FRAMES = 50_000
+"""Messages that are made beforehand."""
 QUEUES = 4
 
 
@@ -47,6 +49,7 @@ class Load:
         topics: each send goes to one of so many, drawn at random.
         headers: of the frames; Java's clients write JSON unless told otherwise.
         pace: sends a second that are begun at most; 0 for as many as there are answers.
+        batch: messages of each send; 1 for sends of single messages.
     """
 
     address: str
@@ -59,6 +62,7 @@ class Load:
     topics: int = 1
     headers: Serialization = Serialization.ROCKETMQ
     pace: int = 0
+    batch: int = 1
 
     def names(self) -> list[str]:
         """Return the topics to which it sends."""
@@ -84,7 +88,7 @@ class _Producer:
         """Send as many as the window has room for, and no more than `most`."""
         room = min(most, self.window - (self.sent - self.answered))
         if room > 0 and not self.unsent:
-            at = self.sent % FRAMES
+            at = self.sent % len(self.frames)
             chosen = self.frames[at : at + room]
             self.unsent = b"".join(chosen)
             self.sent += len(chosen)
@@ -185,10 +189,13 @@ def _drain(selector: selectors.BaseSelector, producers: list[_Producer]) -> None
 
 
 def frames(load: Load, count: int = FRAMES) -> list[bytes]:
-    """Return frames as a Java client makes them, with differing keys and queues."""
-    names, drawn = load.names(), random.Random(1)
+    """Return frames as a Java client makes them, of so many messages, with differing keys and
+    queues.
+    """
+    names, drawn, is_batch = load.names(), random.Random(1), load.batch > 1
+    code = RequestCode.SEND_BATCH_MESSAGE if is_batch else RequestCode.SEND_MESSAGE_V2
     made: list[bytes] = []
-    for number in range(count):
+    for number in range(-(-count // load.batch)):
         properties = f"UNIQ_KEY\x017F0000010A2B18B4AAC2{number:012X}\x02WAIT\x01true\x02"
         header = SendMessageHeaderV2(
             producer_group="load",
@@ -202,9 +209,12 @@ def frames(load: Load, count: int = FRAMES) -> list[bytes]:
             properties=properties,
             reconsume_times=0,
             unit_mode=False,
-            batch=False,
+            batch=is_batch,
         )
-        command = request(RequestCode.SEND_MESSAGE_V2, header, bytes(load.size))
+        body = bytes(load.size)
+        if is_batch:
+            body = encode_batch([(0, body, properties.encode())] * load.batch)
+        command = request(code, header, body)
         command.opaque, command.language, command.version = number, "JAVA", 477
         command.serialization = load.headers
         made.append(encode(command))
@@ -222,6 +232,7 @@ def main() -> None:
     parser.add_argument("--topics", type=int, default=Load.topics)
     parser.add_argument("--pace", type=int, default=Load.pace, help="sends a second")
     parser.add_argument("--json", action="store_true", help="JSON headers instead of binary ones")
+    parser.add_argument("--batch", type=int, default=Load.batch, help="messages of a send")
     arguments = vars(parser.parse_args())
     headers = Serialization.JSON if arguments.pop("json") else Serialization.ROCKETMQ
     print(json.dumps(run(Load(**arguments, headers=headers))))

@@ -21,7 +21,7 @@ from mqlake.remoting.connection import Peer
 from mqlake.remoting.frame_reader import Frames
 from tests import simulated
 from tests.broker.running import running
-from tests.broker.send.bursts import QUEUES, in_bursts, mixed, outcome, stored, told
+from tests.broker.send.bursts import QUEUES, in_bursts, mixed, mixed_batches, outcome, stored, told
 from tests.broker.send.random_sends import TOPIC, usual, usual_batch
 from tests.broker.send.streams import ask, warm
 
@@ -43,7 +43,7 @@ def switch(monkeypatch: pytest.MonkeyPatch, *, on: bool) -> list[int]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(("make", "count"), [(mixed, 1500)])
+@pytest.mark.parametrize(("make", "count"), [(mixed, 1500), (mixed_batches, 400)])
 def test_streams_change_nothing(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -66,7 +66,7 @@ def test_streams_change_nothing(
     with monkeypatch.context() as patch:
         taken = switch(patch, on=True)
         in_lane = simulated.run(run(tmp_path / "lane"))
-        assert sum(taken) > len(stream) / 4
+        assert sum(taken) > len(stream) / 8
     switch(monkeypatch, on=False)
     for found, expected in zip(in_lane, simulated.run(run(tmp_path / "one by one")), strict=True):
         assert found == expected
@@ -111,8 +111,10 @@ def test_a_lane_that_fails_is_used_no_more(tmp_path: Path, monkeypatch: pytest.M
     simulated.run(run())
 
 
-def test_batches_stay_whole_where_files_end(tmp_path: Path) -> None:
-    size = 20_000
+def test_batches_stay_whole_where_files_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size, taken = 20_000, switch(monkeypatch, on=True)
 
     async def run() -> None:
         async with running(tmp_path, mappedFileSizeCommitLog=size) as broker:
@@ -125,6 +127,7 @@ def test_batches_stay_whole_where_files_end(tmp_path: Path) -> None:
                 places = [int(one[-16:], 16) for one in answer.fields["msgId"].split(",")]
                 assert places[0] // size == places[-1] // size
             assert broker.state.store.core.log.end > 5 * size
+            assert sum(taken) > len(stream) / 8
 
     simulated.run(run())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mqlake.formats.host import encode_host
@@ -21,6 +21,7 @@ from tests.broker.send.random_sends import (
     USUAL,
     batch,
     body_of_batch,
+    hostile_body,
     made,
     random_fields,
     send,
@@ -79,19 +80,20 @@ def mixed(dice: random.Random, count: int) -> bytes:
 
 def mixed_batches(dice: random.Random, count: int) -> bytes:
     """Return batches of which some are unusual, and single messages between them."""
-    frames: list[bytes] = []
-    for opaque in range(count):
-        data = usual_batch(dice, opaque)
-        if dice.random() < 0.1:
-            name = dice.choice(list(UNUSUAL_IN_BATCHES))
-            fields = plain_enough(BATCH_FIELDS | {name: dice.choice(UNUSUAL_IN_BATCHES[name])})
-            data = batch(fields, body_of_batch(dice), opaque)
-        elif dice.random() < 0.1:
-            data = usual(dice, opaque)
-        elif dice.random() < 0.1:
-            data = batch(BATCH_FIELDS, body_of_batch(dice)[:-1], opaque)
-        frames.append(data)
-    return b"".join(frames)
+    return b"".join(random_batch(dice, 1, opaque) for opaque in range(count))
+
+
+def random_batch(dice: random.Random, kind: int, opaque: int) -> bytes:
+    """Return a batch, perhaps an unusual one, or a single message."""
+    if dice.random() < 0.1:
+        name = dice.choice(list(UNUSUAL_IN_BATCHES))
+        fields = plain_enough(BATCH_FIELDS | {name: dice.choice(UNUSUAL_IN_BATCHES[name])})
+        return batch(fields, body_of_batch(dice), opaque, kind)
+    if dice.random() < 0.1:
+        return made(kind, random_fields(dice, USUAL), dice.randbytes(40), opaque)
+    if dice.random() < 0.1:
+        return batch(BATCH_FIELDS, hostile_body(dice), opaque, kind)
+    return usual_batch(dice, opaque, kind)
 
 
 async def ask_bursts(broker: Running, bursts: Sequence[Sequence[bytes]]) -> list[bytes]:
@@ -123,11 +125,13 @@ def random_frame(dice: random.Random, kind: int, opaque: int) -> bytes:
     return made(kind, plain_enough(fields), body, opaque)
 
 
-def in_bursts(dice: random.Random, count: int) -> list[list[bytes]]:
+def in_bursts(
+    dice: random.Random, count: int, draw: Callable[[random.Random, int, int], bytes] = random_frame
+) -> list[list[bytes]]:
     bursts, opaque = list[list[bytes]](), 0
     while opaque < count:
         kind, size = dice.choice(KINDS), dice.choice((1, 1, 1, 1, 1, 2, 4))
-        bursts.append([random_frame(dice, kind, opaque + number) for number in range(size)])
+        bursts.append([draw(dice, kind, opaque + number) for number in range(size)])
         opaque += size
     return bursts
 

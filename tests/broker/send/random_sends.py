@@ -6,10 +6,10 @@ import random
 import struct
 from collections.abc import Callable, Mapping, Sequence
 
-from mqlake.formats.message_batch import encode_batch
+from mqlake.formats.message_batch import BODY_LENGTH_AT, encode_batch
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Serialization
-from tests.hostile.mutate import change
+from tests.hostile.mutate import Field, change
 from tests.protocol.messages import SEND_FIELDS, frame, json_header, pair
 
 TOPIC = "TopicTest"
@@ -59,6 +59,14 @@ UNUSUAL = {
     "zz": ("x",),
 }  # fmt: skip
 
+UNUSUAL_TEXTS = (
+    b"__CRC32#\x010000000000\x02", b"a\x01b\x02__CRC32#\x01x",
+    b"INNER_MULTI_DISPATCH\x01%LMQ%$a$b\x02",
+    b"a\x01" + b"x" * 31_000, b"a\x01" + b"x" * 32_764, b"DELAY\x0118\x02", b"INNER_NUM\x013\x02",
+    b"WAIT\x01false\x02", b"\xff\xfe", b"TRAN_MSG\x01true\x02",
+)  # fmt: skip
+"""Properties of messages of batches. Those of single messages would need more than to be stored."""
+
 BATCH_FIELDS = SEND_FIELDS | {"i": KEY, "m": "true"}
 USUAL_IN_BATCHES = USUAL | {"m": ("true",)}
 UNUSUAL_IN_BATCHES = UNUSUAL | {"m": ("false", "", "True")}
@@ -82,11 +90,17 @@ def json_send(fields: dict[str, str], body: bytes = b"body", **members: object) 
     return frame(json_header(extFields=fields, **members), body)
 
 
-def made(kind: int, fields: dict[str, str], body: bytes = b"body", opaque: int = 7) -> bytes:
+def made(
+    kind: int,
+    fields: dict[str, str],
+    body: bytes = b"body",
+    opaque: int = 7,
+    code: int = RequestCode.SEND_MESSAGE_V2,
+) -> bytes:
     """Return a send whose header has a serialization."""
     if kind == Serialization.JSON:
-        return json_send(fields, body, opaque=opaque)
-    return send(fields, body, opaque)
+        return json_send(fields, body, opaque=opaque, code=int(code))
+    return send(fields, body, opaque, code=code)
 
 
 def usual(dice: random.Random, opaque: int) -> bytes:
@@ -118,14 +132,35 @@ def body_of_batch(dice: random.Random) -> bytes:
     )
 
 
-def batch(fields: dict[str, str], body: bytes, opaque: int = 7) -> bytes:
+def hostile_body(dice: random.Random) -> bytes:
+    """Return what may not be the messages of a batch, or is more than the lane serves."""
+    body = bytearray(body_of_batch(dice))
+    match dice.randrange(6):
+        case 0:
+            return bytes(body[: dice.randrange(len(body) + 1)])
+        case 1:
+            return bytes(body) + bytes(dice.randrange(1, 30))
+        case 2:
+            # A length that is negative, huge, or nearly right.
+            change(dice, body, (Field("body length", BODY_LENGTH_AT, 4),), b"", len(body))
+        case 3:
+            return encode_batch([(0, b"", b"")] * dice.choice((1, 400, 600, 2900)))
+        case 4:
+            text = dice.choice(UNUSUAL_TEXTS)
+            return encode_batch([(0, b"x", KEY.encode()), (1, b"y", text), (2, text, b"")])
+        case _:
+            change(dice, body, (), bytes(body), len(body))
+    return bytes(body)
+
+
+def batch(fields: dict[str, str], body: bytes, opaque: int = 7, kind: int = 1) -> bytes:
     """Return the frame of a batch."""
-    return send(fields, body, opaque, code=RequestCode.SEND_BATCH_MESSAGE)
+    return made(kind, fields, body, opaque, RequestCode.SEND_BATCH_MESSAGE)
 
 
-def usual_batch(dice: random.Random, opaque: int) -> bytes:
+def usual_batch(dice: random.Random, opaque: int, kind: int = 1) -> bytes:
     """Return a batch that is usual."""
-    return batch(random_fields(dice, USUAL_IN_BATCHES), body_of_batch(dice), opaque)
+    return batch(random_fields(dice, USUAL_IN_BATCHES), body_of_batch(dice), opaque, kind)
 
 
 def mutated_batches(dice: random.Random) -> bytes:

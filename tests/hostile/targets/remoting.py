@@ -24,7 +24,7 @@ from mqlake.protocol.json_header import decode_typed
 from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
-from tests.broker.lane.test_single_send import check
+from tests.broker.lane.test_send_frame import check
 from tests.broker.send.random_sends import mutated
 from tests.hostile.cases import Case, Target, require, same
 from tests.hostile.disk import sandbox

@@ -15,6 +15,7 @@ from mqlake.protocol.frames import encode
 if TYPE_CHECKING:
     from mqlake.dispatch.batch import Bytes, Longs
 
+_LENGTH: Final = 4
 _LENGTHS: Final = 8
 _PLACES: Final = 4, _LENGTHS + 5, _LENGTHS + START_SIZE
 """In a frame with a binary header: of the length of the header, the opaque, and the length of the
@@ -22,6 +23,7 @@ fields.
 """
 _SAMPLE: Final = (0x0123456789ABCDEF, 1_672_945_301, 1_672_945_302, "qK9zV7", 1_672_945_303)
 """Values of an answer: physical offset, queue id, queue offset, unique key, opaque."""
+_DIGITS: Final = 16
 _TEXTS: Final = tuple(
     (f"{value:016X}" if place == 0 else str(value)).encode() for place, value in enumerate(_SAMPLE)
 )
@@ -35,7 +37,7 @@ class LaneAnswers(NamedTuple):
             the physical offset; and the names of the further fields, encoded before a length: of
             the queue id, the queue offset and the unique key. In JSON: the six parts of a header
             around these values and the opaque.
-        marks: i8[n]; where each part begins, and the last one ends, and three positions in the
+        marks: i8[n]; where each part begins, and the last one ends, and four positions in the
             first one (`layout.PLACES`).
     """
 
@@ -55,7 +57,9 @@ def lane_answers(answers: Answers) -> LaneAnswers | None:
     parts.append(rest)
     marks = np.cumsum([0, *map(len, parts)])
     texts = np.frombuffer(b"".join(parts), np.uint8)
-    return LaneAnswers(texts, np.append(marks, _PLACES).astype(np.int64))
+    id_size = len(answers.host) + _DIGITS
+    places = (*_PLACES, len(parts[0]) - id_size - _LENGTH)
+    return LaneAnswers(texts, np.append(marks, places).astype(np.int64))
 
 
 def _binary(answers: Answers) -> list[bytes]:
@@ -64,4 +68,4 @@ def _binary(answers: Answers) -> list[bytes]:
     # The kernel adds the length of what follows the start to its three lengths.
     start = encode(msgspec.structs.replace(success, known_fields=fields))
     names = ("queueId", "queueOffset", "transactionId")
-    return [start, *(pair_start(name, 0)[:-4] for name in names)]
+    return [start, *(pair_start(name, 0)[:-_LENGTH] for name in names)]

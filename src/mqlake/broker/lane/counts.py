@@ -13,7 +13,11 @@ from mqlake.remoting.connection import Peer
 from mqlake.remoting.latencies import RequestKind
 from mqlake.remoting.server import RemotingServer
 
-_KIND: Final = RequestKind(int(RequestCode.SEND_MESSAGE_V2))
+_KINDS: Final = {
+    0: RequestKind(int(RequestCode.SEND_MESSAGE_V2)),
+    layout.OF_BATCHES: RequestKind(int(RequestCode.SEND_BATCH_MESSAGE)),
+}
+"""What is counted, by the first of its two rows."""
 _NANOSECONDS: Final = 1e9
 
 
@@ -31,25 +35,33 @@ class LaneCounts:
         """
         numbers, times = kernel.numbers, kernel.times
         if numbers[layout.LONGEST] <= layout.BINS[0]:  # As most are.
-            count, sums = numbers[layout.MESSAGES], kernel.first_times
-            self._note(sums[1, 0] / count / _NANOSECONDS, count)
-            sums[0, 0] = sums[1, 0] = numbers[layout.LONGEST] = 0
+            sums = kernel.first_times
+            for row, kind in _KINDS.items():
+                if count := sums[row, 0]:
+                    self._note(kind, sums[row + 1, 0] / count / _NANOSECONDS, count)
+                    sums[row, 0] = sums[row + 1, 0] = 0
+            numbers[layout.LONGEST] = 0
             return
-        counts, sums = times.tolist()
-        for count, total in zip(counts, sums, strict=True):
-            if count:
-                self._note(total / count / _NANOSECONDS, count)
+        found = times.tolist()
+        for row, kind in _KINDS.items():
+            for count, total in zip(found[row], found[row + 1], strict=True):
+                if count:
+                    self._note(kind, total / count / _NANOSECONDS, count)
         times[:] = 0
         self._tell_slow(kernel, peer_of)
         numbers[layout.LONGEST] = 0
 
-    def _note(self, took: float, count: int) -> None:
+    def _note(self, kind: RequestKind, took: float, count: int) -> None:
         self._put_times.add(took, count)
-        self._server.note_served(_KIND.request_code, took, count)
+        self._server.note_served(kind.request_code, took, count)
 
     def _tell_slow(self, kernel: LaneKernel, peer_of: Callable[[int], Peer | None]) -> None:
         latencies, longest = self._server.latencies, kernel.numbers[layout.LONGEST] / 1e6
         if latencies is not None and longest >= latencies.slow:
             peer = peer_of(kernel.numbers[layout.LONGEST_OF])
             address = peer.address if peer is not None else "not connected"
-            latencies.tell(_KIND, longest, kernel.numbers[layout.LONGEST_COUNT], address)
+            batches = kernel.numbers[layout.LONGEST_BATCHES]
+            others = kernel.numbers[layout.LONGEST_COUNT] - batches
+            for kind, count in zip(_KINDS.values(), (others, batches), strict=True):
+                if count:
+                    latencies.tell(kind, longest, count, address)

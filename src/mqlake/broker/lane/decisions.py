@@ -14,6 +14,7 @@ from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.send import SendMessageHeaderV2
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.frame_reader import Frames
+from mqlake.store.queues.queue_kind import kind_of
 
 
 class SendDecisions:
@@ -79,7 +80,8 @@ class SendDecisions:
         self.renew()  # The topic may have been created just now.
         if topic is None or (route := self._outside.route(topic.topic_name)) is None:
             return False
-        return self.topics.add(topic.topic_name, _queues(topic), route)
+        takes_batches = not kind_of(topic).has_batches
+        return self.topics.add(topic.topic_name, _queues(topic), route, takes_batches=takes_batches)
 
     def _topic_of(self, peer: Peer, frames: Frames) -> Topic | None:
         """Return the topic of a send that is accepted, if all sends to it are usual."""

@@ -32,11 +32,12 @@ KERNELS: Final = (serve, enter)
 _PROPERTIES: Final = 1 << 16
 """Bytes of the stored properties of one message."""
 _SCRATCH: Final = 64 << 10
+"""Bytes of a record, or of all records of a batch. The store accepts so many of any batch."""
 _FIRST_SOCKETS: Final = 1024
 _LENGTH: Final = 4
 _NOTHING: Bytes = np.frombuffer(b"", np.uint8)
 _NO_LOG: Bytes = np.zeros(0, np.uint8)
-_NO_ANSWERS: Final = LaneAnswers(_NOTHING, np.zeros(layout.PLACES + 3, np.int64))
+_NO_ANSWERS: Final = LaneAnswers(_NOTHING, np.zeros(layout.PLACES + 4, np.int64))
 """For a kernel that serves nothing yet."""
 
 
@@ -46,12 +47,14 @@ class Answered(NamedTuple):
     Attributes:
         connection: its number.
         answers: the frames.
-        ends: the physical offset after each message that they answer.
+        ends: the physical offset after each send that they answer.
+        batches: whether each is a batch: 0 or 1.
     """
 
     connection: int
     answers: bytes
     ends: list[int]
+    batches: list[int]
 
 
 class LaneKernel:
@@ -62,7 +65,8 @@ class LaneKernel:
         answers: what answers one connection, or several if it is withheld.
         is_usable: whether the answers have the form that the kernel writes.
         rests: the incomplete last frames of connections.
-        times: i8[2, n]: messages by how long they took, and how many nanoseconds that was.
+        times: i8[4, n]: sends by how long they took, and how many nanoseconds that was; of single
+            messages, and of batches.
         first_times: the same, for quick access to one of them.
     """
 
@@ -75,8 +79,8 @@ class LaneKernel:
         self._bytes: Bytes = np.zeros(layout.DATA_SIZE, np.uint8)
         self.answers: Bytes = np.zeros(layout.ANSWERS_SIZE, np.uint8)
         self._withheld = np.zeros((5, layout.MOST_WITHHELD), np.int64)
-        self._ends = np.zeros(layout.MOST_SENDS, np.int64)
-        self.times = np.zeros((2, len(layout.BINS) + 1), np.int64)
+        self._sends = np.zeros((2, layout.MOST_SENDS), np.int64)
+        self.times = np.zeros((4, len(layout.BINS) + 1), np.int64)
         self.first_times = self.times.data
         self._properties: Bytes = np.zeros(_PROPERTIES, np.uint8)
         self._message = np.zeros(NUMBERS, np.int64)
@@ -174,7 +178,7 @@ class LaneKernel:
             self._texts.texts,
             self._texts.marks,
             self._withheld,
-            self._ends,
+            self._sends,
             topics.slots,
             topics.names,
             topics.numbers,
@@ -248,8 +252,8 @@ class LaneKernel:
         """Return the answers that the caller sends, in the order of the log."""
         for row in self._withheld[:, : self.numbers[layout.WITHHELD]].T.tolist():
             connection, begin, end, first, count = row
-            ends: list[int] = self._ends[first : first + count].tolist()
-            yield Answered(connection, self.answers[begin:end].tobytes(), ends)
+            ends, batches = self._sends[:, first : first + count].tolist()
+            yield Answered(connection, self.answers[begin:end].tobytes(), ends, batches)
 
 
 def _whole(data: bytes) -> int:

@@ -33,8 +33,8 @@ from mqlake.remoting.frame_reader import Frames
 from mqlake.remoting.route import Route
 from mqlake.remoting.server import RemotingServer
 
-CODES: Final = frozenset({int(RequestCode.SEND_MESSAGE_V2)})
-"""The request codes that the kernel knows."""
+CODES: Final = frozenset({int(RequestCode.SEND_MESSAGE_V2), int(RequestCode.SEND_BATCH_MESSAGE)})
+"""The request codes of sends that the kernel knows."""
 _CODE: Final = int(RequestCode.SEND_MESSAGE_V2)
 _ENOUGH: Final = 64
 """Receipts of sends after which the kernel is loaded: a broker with few needs no lane."""
@@ -292,20 +292,20 @@ class Lane:
         answered = list(kernel.answered()) if numbers[layout.WITHHELD] else []
         numbers[layout.MESSAGES] = numbers[layout.WITHHELD] = numbers[layout.ANSWERED] = 0
         if not numbers[layout.WITHHOLDS]:
-            for connection, answers, _ in answered:
-                if (peer := self._peer(connection)) is not None:
-                    peer.send(answers)
+            for one in answered:
+                if (peer := self._peer(one.connection)) is not None:
+                    peer.send(one.answers)
             return
         withheld = [
-            Withheld(peer, answers, ends)
-            for connection, answers, ends in answered
-            if (peer := self._peer(connection)) is not None
+            Withheld(peer, one.answers, one.ends, one.batches)
+            for one in answered
+            if (peer := self._peer(one.connection)) is not None
         ]
         if withheld:
             self._withheld.add(withheld, self._sends.usual().answers.failed)
-            for peer, _, _ in withheld:
-                if not peer.may_be_read_directly:
-                    peer.read_indirectly()
+            for one in withheld:
+                if not one.peer.may_be_read_directly:
+                    one.peer.read_indirectly()
 
     def _peer(self, connection: int) -> Peer | None:
         """Return the connection with a number."""

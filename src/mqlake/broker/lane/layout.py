@@ -59,6 +59,7 @@ put times and of request latencies that a turn can reach.
     LONGEST,
     LONGEST_OF,
     LONGEST_COUNT,
+    LONGEST_BATCHES,
     QUEUE,
     UNSENT_AT,
     UNSENT_END,
@@ -68,8 +69,8 @@ put times and of request latencies that a turn can reach.
     WITHHELD,
     ANSWERED,
     MAY_PUT,
-) = range(29)
-STATES: Final = 29
+) = range(30)
+STATES: Final = 30
 
 # What is kept about a connection: i8[SEAT_ROWS, n].
 READS, ACTIVE, SERVED, REST = range(4)
@@ -90,13 +91,23 @@ WITHHELD_OF, ANSWERS_BEGIN, ANSWERS_END, FIRST_SEND, SENDS = range(5)
 among those of this call, and how many they answer.
 """
 
-# What is kept about a topic: i8[3, n].
-NAME_LENGTH, FIRST_QUEUE, QUEUES = range(3)
+# The sends of one call: i8[2, MOST_SENDS].
+SEND_END, IS_BATCH = range(2)
+"""The physical offset after its last record. Whether it is a batch: 0 or 1."""
+
+# How long sends took: i8[4, n], of single messages, and then of batches.
+COUNT, TIME = range(2)
+"""How many they were, and how many nanoseconds they took."""
+OF_BATCHES: Final = 2
+"""The first row of batches."""
+
+# What is kept about a topic: i8[4, n].
+NAME_LENGTH, FIRST_QUEUE, QUEUES, TAKES_BATCHES = range(4)
 
 # The parts of answers: marks[PART] is where one begins, and marks[PART + 1] where it ends.
 BINARY_PART, JSON_PART, PLACES = 0, 4, 11
-"""The first part of four with binary headers, and of six in JSON. Three positions in the first one:
-of the length of the header, the opaque, and the length of the fields.
+"""The first part of four with binary headers, and of six in JSON. Four positions in the first one:
+of the length of the header, the opaque, the length of the fields, and that of the message id.
 """
 
 # Why the kernel returned.

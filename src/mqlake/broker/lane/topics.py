@@ -13,6 +13,7 @@ from mqlake.broker.lane.layout import (
     NAME_SIZE,
     QUEUES,
     ROUTE_SIZE,
+    TAKES_BATCHES,
 )
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ class LaneTopics:
     Attributes:
         slots: i4[n], a hash table of topic numbers plus 1.
         names: u1[n], the name of each topic, in a row of NAME_SIZE.
-        numbers: i8[3, n]: the length of each name, the number of the topic's first queue, and of
-            its queues.
+        numbers: i8[4, n]: the length of each name, the number of the topic's first queue, and of
+            its queues, and whether batches are put message by message.
         routes: u1[n], in rows of ROUTE_SIZE.
         offsets: i8[n], the next offset of each queue; -1 if it must be asked for.
         touched, marks: i8[n], u1[n]: queues that were put to since the last call, and which.
@@ -48,7 +49,7 @@ class LaneTopics:
     def __init__(self) -> None:
         self.slots: Ints = np.zeros(_SLOTS, np.int32)
         self.names: Bytes = np.zeros(MOST_TOPICS * NAME_SIZE, np.uint8)
-        self.numbers: Longs = np.zeros((3, MOST_TOPICS), np.int64)
+        self.numbers: Longs = np.zeros((4, MOST_TOPICS), np.int64)
         self.routes: Bytes = np.zeros(MOST_TOPICS * ROUTE_SIZE, np.uint8)
         self.offsets: Longs = np.full(MOST_QUEUES, -1, np.int64)
         self.touched: Longs = np.zeros(MOST_QUEUES, np.int64)
@@ -85,8 +86,12 @@ class LaneTopics:
             found.append((queues[number], offsets[number]))
         return found
 
-    def add(self, name: str, queues: int, route: bytes) -> bool:
-        """Remember a topic that is not in the table; return whether that is possible."""
+    def add(self, name: str, queues: int, route: bytes, *, takes_batches: bool = False) -> bool:
+        """Remember a topic that is not in the table; return whether that is possible.
+
+        Args:
+            takes_batches: whether each message of a batch becomes a record of its own.
+        """
         data = name.encode()
         is_small = len(data) <= NAME_SIZE - _NAME_AT and len(route) <= ROUTE_SIZE
         if not is_small or queues > MOST_OF_TOPIC:
@@ -101,6 +106,7 @@ class LaneTopics:
         self.routes[at : at + len(route)] = np.frombuffer(route, np.uint8)
         self.numbers[NAME_LENGTH, number], self.numbers[QUEUES, number] = len(data), queues
         self.numbers[FIRST_QUEUE, number] = len(self.queues)
+        self.numbers[TAKES_BATCHES, number] = takes_batches
         self.queues += [(name, queue_id) for queue_id in range(queues)]
         self._used += 1
         enter(self.slots, self.names, row, len(data), self.seed, number)

@@ -20,7 +20,8 @@ from mqlake.remoting.connection import Peer
 from mqlake.remoting.server import RemotingServer
 from mqlake.store.append.put_result import PutResult, PutStatus
 
-_CODE = int(RequestCode.SEND_MESSAGE_V2)
+_CODES = int(RequestCode.SEND_MESSAGE_V2), int(RequestCode.SEND_BATCH_MESSAGE)
+"""Of a single message, and of a batch."""
 
 _log = logging.getLogger(__name__)
 
@@ -33,12 +34,14 @@ class Withheld(NamedTuple):
 
     Attributes:
         answers: the frames that answer it if all goes well.
-        ends: the physical offset after each message.
+        ends: the physical offset after each send.
+        batches: whether each is a batch: 0 or 1.
     """
 
     peer: Peer
     answers: bytes
     ends: list[int]
+    batches: list[int]
 
 
 class WithheldAnswers:
@@ -92,14 +95,17 @@ class WithheldAnswers:
     def _answer(self, one: Withheld, begin: float) -> None:
         took = time.perf_counter() - begin
         self._put_times.add(took, len(one.ends))
-        self._server.note_answered(_CODE, 0, took, len(one.ends), one.peer.address)
+        batches = sum(one.batches)
+        for code, count in zip(_CODES, (len(one.ends) - batches, batches), strict=True):
+            if count:
+                self._server.note_answered(code, 0, took, count, one.peer.address)
         one.peer.send(one.answers)
 
     def _answer_each(self, one: Withheld, answers: Sequence[Command], begin: float) -> None:
         took, address = time.perf_counter() - begin, one.peer.address
         self._put_times.add(took, len(one.ends))
-        for answer in answers:
-            self._server.note_answered(_CODE, answer.code, took, 1, address)
+        for answer, is_batch in zip(answers, one.batches, strict=True):
+            self._server.note_answered(_CODES[is_batch], answer.code, took, 1, address)
         one.peer.send(b"".join(map(encode, answers)))
 
     def _with_failures(self, one: Withheld, failed: Failed, last: PutResult) -> list[Command]:

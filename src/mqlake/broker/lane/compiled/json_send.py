@@ -161,10 +161,10 @@ def _member(data, at, end):
 
 
 @inlined
-def _read_header(data, at, end, code, starts, lengths):
-    """Find the fields of a header; return (whether it is typical, its opaque)."""
-    atypical = False, np.int64(0)
-    found, opaque, separator = np.int64(0), np.int64(0), _BEGIN
+def _read_header(data, at, end, starts, lengths):
+    """Find the fields of a header; return (whether it is typical, its request code, its opaque)."""
+    atypical = False, np.int64(0), np.int64(0)
+    found, code, opaque, separator = np.int64(0), np.int64(0), np.int64(0), _BEGIN
     while end - at > 1 and load_u8(data, at) == separator:
         member, at = _member(data, at + 1, end)
         if member == 0 or found & member != 0:
@@ -183,30 +183,27 @@ def _read_header(data, at, end, code, starts, lengths):
         else:
             following = _number_end(data, at, end)
             ok, number = read_small_number(data, at, following - at)
-            if not ok or (member == _HAS_CODE and number != code):
+            if not ok or (member == _HAS_FLAG and number != 0):
                 return atypical
-            if member == _HAS_FLAG and number != 0:
-                return atypical
-            if member == _HAS_OPAQUE:
+            if member == _HAS_CODE:
+                code = number
+            elif member == _HAS_OPAQUE:
                 opaque = number
             at = following
         separator = _COMMA
     is_whole = end - at == 1 and load_u8(data, at) == _END
-    return is_whole and found & _NEEDED == _NEEDED, opaque
+    return is_whole and found & _NEEDED == _NEEDED, code, opaque
 
 
 @inlined
-def read_json_send(data, at, code, most, starts, lengths, numbers):
-    """Return (position of the body, position after the frame, opaque); 0, 0, 0 if it is not a
-    typical frame.
-
-    The arguments are those of `read_any_send`.
-    """
-    nothing = np.int64(0), np.int64(0), np.int64(0)
+def read_json_send(data, at, most, starts, lengths, numbers):
+    """Return what `read_any_send` does, of a frame whose header is JSON."""
+    zero = np.int64(0)
+    nothing = zero, zero, zero, zero
     kind, body_at, following = frame_limits(data, at, most)
     if kind != _JSON:
         return nothing
-    ok, opaque = _read_header(data, at + HEADER_AT, body_at, code, starts, lengths)
+    ok, code, opaque = _read_header(data, at + HEADER_AT, body_at, starts, lengths)
     if (
         not ok
         or not has_required(lengths)
@@ -214,4 +211,4 @@ def read_json_send(data, at, code, most, starts, lengths, numbers):
         or not is_usual(numbers)
     ):
         return nothing
-    return body_at, following, opaque
+    return body_at, following, code, opaque

@@ -120,24 +120,25 @@ def read_numbers(data, starts, lengths, numbers):
 
 
 @inlined
-def read_any_send(data, at, code, most, starts, lengths, numbers):
-    """Return (position of the body, position after the frame); 0 if it is not a typical frame.
+def read_any_send(data, at, most, starts, lengths, numbers):
+    """Return (position of the body, position after the frame, request code, opaque); 0 if it is not
+    a typical frame.
 
-    A typical frame is complete, and of this request code.
+    A typical frame is complete. Its request code may be any.
 
     Args:
         most: maximum bytes of a frame, a header and a body.
         starts, lengths, numbers: receive the fields, a row for each letter; a length is -1 if the
             field is missing.
     """
-    nothing = np.int64(0), np.int64(0)
+    zero = np.int64(0)
+    nothing = zero, zero, zero, zero
     kind, body_at, following = frame_limits(data, at, most)
     header_at = at + HEADER_AT
     if kind != _BINARY or body_at - header_at < _FIELDS_AT:
         return nothing
     if (
-        load_u16(data, header_at) != code
-        or load_i32(data, header_at + _FLAG_AT) != 0
+        load_i32(data, header_at + _FLAG_AT) != 0
         or load_i32(data, header_at + _REMARK_AT) != 0
         or load_i32(data, header_at + START_SIZE) != body_at - header_at - _FIELDS_AT
         or not _read_fields(data, header_at + _FIELDS_AT, body_at, starts, lengths)
@@ -145,7 +146,7 @@ def read_any_send(data, at, code, most, starts, lengths, numbers):
         or not is_usual(numbers)
     ):
         return nothing
-    return body_at, following
+    return body_at, following, load_u16(data, header_at), load_i32(data, at + OPAQUE_AT)
 
 
 @inlined
@@ -170,5 +171,7 @@ def frame_limits(data, at, most):
 
 @inlined
 def is_usual(numbers):
-    """Return whether a send is to a certain queue, and is neither half a message nor a batch."""
+    """Return whether a send is to a certain queue, and is no part of a transaction, nor an
+    inner batch.
+    """
     return numbers[QUEUE_ID] >= 0 and numbers[SYS_FLAG] & UNUSUAL == 0

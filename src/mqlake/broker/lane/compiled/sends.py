@@ -1,11 +1,12 @@
-"""Put one send, and write its answer."""
+"""Put one send, single or batch, and write its answer."""
 
 # pyright: basic
 # Reason: compiled by Numba, whose types are inferred.
 
 from __future__ import annotations
 
-from mqlake.broker.lane.compiled.answers import SPARE, put_binary, put_json
+from mqlake.broker.lane.compiled.answers import NEXT_ID_SIZE, SPARE, put_binary, put_json
+from mqlake.broker.lane.compiled.batches import put_batch
 from mqlake.broker.lane.compiled.topics import find_topic
 from mqlake.broker.lane.layout import (
     BASE,
@@ -24,10 +25,12 @@ from mqlake.broker.lane.layout import (
     ROOM_END,
     ROUTE_SIZE,
     STORE_TIME,
+    TAKES_BATCHES,
     TOUCHED,
 )
 from mqlake.dispatch.compiled.put import PART_LENGTH_AT, QUEUE_ID_AT
-from mqlake.dispatch.compiled.put_sent import put_sent
+from mqlake.dispatch.compiled.put_sent import BODY_SIZE, put_sent
+from mqlake.formats.message_batch import LEAST_SIZE
 from mqlake.kernels.jit import inlined
 from mqlake.kernels.memory import copy, load_u8, store_i64
 from mqlake.protocol.command import Serialization
@@ -48,55 +51,52 @@ def serve_send(state, data, log, lane, topics, found, to):
             texts and marks.
         topics: slots, names, numbers of topics, routes, seed, next offsets, touched queues, whether
             a queue is touched.
-        found: what `read_single` returned.
+        found: what `read_send` returned.
     """
     properties, message, scratch, route, hosts, answers, texts, marks = lane
     slots, names, numbers, routes, seed, offsets, touched, is_touched = topics
     at = state[POSITION]
-    following, topic_at, topic_size, queue_id, opaque, key_at, key_size = found
+    following, topic_at, topic_size, queue_id, opaque, key_at, key_size, is_batch = found
     if following == 0 or following - at > LONGEST_FRAME or topic_size > NAME_SIZE - 8:
         return OTHER, to
     topic = find_topic(data, topic_at, topic_size, slots, names, numbers, seed)
     if topic < 0:
         return NEW_TOPIC, to
-    if queue_id >= numbers[QUEUES, topic]:
+    if queue_id >= numbers[QUEUES, topic] or is_batch > numbers[TAKES_BATCHES, topic]:
         return OTHER, to
     queue = numbers[FIRST_QUEUE, topic] + queue_id
     state[QUEUE] = queue
     if offsets[queue] < 0:
         return NEW_QUEUE, to
-    if len(answers) - to < key_size + len(texts) + SPARE:
+    ids_size = message[BODY_SIZE] // LEAST_SIZE * NEXT_ID_SIZE if is_batch != 0 else 0
+    if len(answers) - to < ids_size + key_size + len(texts) + SPARE:
         return FULL, to
     copy(route, 0, routes, topic * ROUTE_SIZE, ROUTE_SIZE)
     store_i64(route, QUEUE_ID_AT, queue_id)
     copy(route, _BORN_HOST_AT, hosts, state[CONNECTION] * _HOST, _HOST)
     base, end = state[BASE], state[END]
     placed = end, offsets[queue]
-    size = put_sent(
-        log,
-        end - base,
-        state[ROOM_END],
-        base,
-        scratch,
-        route,
-        placed[1],
-        state[STORE_TIME],
-        data,
-        properties,
-        message,
-    )
+    room_end, now, first, count = state[ROOM_END], state[STORE_TIME], placed[1], 1
+    if is_batch != 0:
+        size, count = put_batch(
+            log, end - base, room_end, base, scratch, route, first, now, data, message
+        )
+    else:
+        size = put_sent(
+            log, end - base, room_end, base, scratch, route, first, now, data, properties, message
+        )
     if size < 0:
         return OTHER, to
     state[END] = end + size
-    offsets[queue] += 1
+    offsets[queue] += count
     if is_touched[queue] == 0:
         is_touched[queue] = 1
         touched[state[TOUCHED]] = queue
         state[TOUCHED] += 1
-    key = properties, key_at, key_size
+    key, records = (properties, key_at, key_size), (scratch, count)
     if load_u8(data, at + 4) == _JSON:
-        to = put_json(answers, to, texts, marks, placed, queue_id, key, opaque)
+        to = put_json(answers, to, texts, marks, placed, records, queue_id, key, opaque)
     else:
-        to = put_binary(answers, to, texts, marks, placed, queue_id, key, opaque)
+        to = put_binary(answers, to, texts, marks, placed, records, queue_id, key, opaque)
     state[POSITION] = following
     return KNOWN, to

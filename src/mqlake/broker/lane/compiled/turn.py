@@ -13,8 +13,8 @@ import numpy as np
 from numba import types
 
 from mqlake.broker.lane.compiled.rests import is_partial, keep_rest, take_rest
+from mqlake.broker.lane.compiled.send_frame import read_send
 from mqlake.broker.lane.compiled.sends import KNOWN, serve_send
-from mqlake.broker.lane.compiled.single_send import read_single
 from mqlake.broker.lane.compiled.sockets import AT_ONCE, QUIETLY, next_event, now, recv, send
 from mqlake.broker.lane.layout import (
     ACTIVE,
@@ -25,24 +25,30 @@ from mqlake.broker.lane.layout import (
     BINS,
     BYTES,
     CONNECTION,
+    COUNT,
     DATA_AT,
     DATA_SIZE,
     END,
     FIRST_SEND,
     FULL,
     IDLE,
+    IS_BATCH,
     LATE,
     LONGEST,
+    LONGEST_BATCHES,
     LONGEST_COUNT,
     LONGEST_OF,
     MAY_PUT,
     MESSAGES,
+    OF_BATCHES,
     OTHER,
     POSITION,
     RECEIVED,
+    SEND_END,
     SENDS,
     SERVED,
     SERVED_ALL,
+    TIME,
     UNREAD,
     UNSENT,
     UNSENT_AT,
@@ -64,15 +70,17 @@ _NOTHING = -1
 
 
 @inlined
-def _note(state, times, took, count):
-    """Count frames that were served in so many nanoseconds."""
+def _note(state, times, took, count, batches):
+    """Count frames that were served in so many nanoseconds, and of which some are batches."""
     place = 0
     while place < len(_BOUNDS) and took > _BOUNDS[place]:
         place += 1
-    times[0, place] += count
-    times[1, place] += took * count
+    times[COUNT, place] += count - batches
+    times[TIME, place] += took * (count - batches)
+    times[OF_BATCHES + COUNT, place] += batches
+    times[OF_BATCHES + TIME, place] += took * batches
     if took > state[LONGEST]:
-        state[LONGEST], state[LONGEST_COUNT] = took, count
+        state[LONGEST], state[LONGEST_COUNT], state[LONGEST_BATCHES] = took, count, batches
         state[LONGEST_OF] = state[CONNECTION]
 
 
@@ -89,22 +97,23 @@ def _withhold(state, withheld, to, count):
 @inlined
 def _serve_frames(state, data, time, log, own, most, lane, topics, times, waiting):
     """Serve what was received of one connection; return why it ends."""
-    properties, message, (withheld, ends) = lane[0], lane[1], waiting
-    begun, count, to, reason = now(state, time), 0, state[ANSWERED], _NOTHING
+    properties, message, (withheld, sends) = lane[0], lane[1], waiting
+    begun, count, batches, to, reason = now(state, time), 0, 0, state[ANSWERED], _NOTHING
     while not is_partial(data, state[POSITION], state[RECEIVED] - state[POSITION]):
         number = state[MESSAGES] + count
-        if number >= len(ends) or state[WITHHELD] >= withheld.shape[1]:
+        if number >= sends.shape[1] or state[WITHHELD] >= withheld.shape[1]:
             reason = FULL
             break
         if number >= state[MAY_PUT]:
             reason = OTHER
             break
-        found = read_single(data, state[POSITION], own, most, properties, message)
+        found = read_send(data, state[POSITION], own, most, properties, message)
         reason, to = serve_send(state, data, log, lane, topics, found, to)
         if reason != KNOWN:
             break
-        ends[number] = state[END]
-        count += 1
+        is_batch = found[len(found) - 1]
+        sends[SEND_END, number], sends[IS_BATCH, number] = state[END], is_batch
+        count, batches = count + 1, batches + is_batch
         if count & _FEW == 0 and now(state, time) >= state[UNTIL]:
             reason = LATE
             break
@@ -112,12 +121,12 @@ def _serve_frames(state, data, time, log, own, most, lane, topics, times, waitin
         if state[WITHHOLDS] != 0 or state[CONNECTION] == BYTES:
             _withhold(state, withheld, to, count)
             if state[WITHHOLDS] == 0:
-                _note(state, times, now(state, time) - begun, count)
+                _note(state, times, now(state, time) - begun, count, batches)
             state[MESSAGES] += count
             return reason
         connection = _INT(state[CONNECTION])
         sent = send(connection, _ADDRESS(state[ANSWERS_AT]), _ADDRESS(to), _INT(QUIETLY))
-        _note(state, times, now(state, time) - begun, count)
+        _note(state, times, now(state, time) - begun, count, batches)
         state[MESSAGES] += count
         if sent < to:
             # What was not served yet comes after these answers.
@@ -163,7 +172,7 @@ def serve(
     texts,
     marks,
     withheld,
-    ends,
+    sends,
     slots,
     names,
     numbers,
@@ -187,15 +196,15 @@ def serve(
         events: i4[n], for epoll.
         seats: i8[SEAT_ROWS, n], what is kept about a connection, by its file descriptor.
         rests, rest_rows: see `Rests`.
-        own, most, properties, message: see `read_single`.
-        scratch, route: u1[n], for a record, and for what is written around it.
+        own, most, properties, message: see `read_send`.
+        scratch, route: u1[n], for the records of a send, and for what is written around each.
         hosts: u1[n], 8 bytes for each connection: its address in records.
         answers: u1[ANSWERS_SIZE].
         texts, marks: see `LaneAnswers`.
         withheld: i8[5, n], gets the answers that are not sent.
-        ends: i8[n], gets the physical offset after each message.
+        sends: i8[2, n], gets the physical offset after each send, and whether it is a batch.
         slots, names, numbers, routes, seed, offsets, touched, is_touched: see `LaneTopics`.
-        times: i8[2, n], gets the number of messages by how long they took, and how long that was.
+        times: i8[4, n], gets the number of sends by how long they took, and how long that was.
     """
     state, time, events, seats = borrow(state), borrow(time), borrow(events), borrow(seats)
     data, log, routes, hosts = borrow(data), borrow(log), borrow(routes), borrow(hosts)
@@ -203,7 +212,7 @@ def serve(
     properties, message, rests = borrow(properties), borrow(message), borrow(rests)
     lane = properties, message, scratch, route, hosts, answers, texts, borrow(marks)
     topics = slots, names, numbers, routes, seed, offsets, touched, is_touched
-    waiting = withheld, ends
+    waiting = withheld, sends
     while True:
         if state[RECEIVED] == 0:
             moment = now(state, time)

@@ -1,4 +1,4 @@
-"""Read the frame of one typical send, of any topic, and make its stored properties."""
+"""Read the frame of one typical send, of a message or a batch, of any topic."""
 
 # pyright: basic
 # Reason: compiled by Numba, whose types are inferred.
@@ -13,7 +13,6 @@ from mqlake.broker.lane.compiled.send_header import (
     BORN,
     FLAG,
     LETTERS,
-    OPAQUE_AT,
     PROPERTIES,
     QUEUE_ID,
     SYS_FLAG,
@@ -24,11 +23,11 @@ from mqlake.broker.lane.compiled.send_header import (
 from mqlake.broker.lane.compiled.send_properties import PAIR_END, find_key
 from mqlake.dispatch.compiled import put_sent
 from mqlake.kernels.jit import brief_kernel
-from mqlake.kernels.memory import borrow, copy, load_i32, load_u8, store_u8
+from mqlake.kernels.memory import borrow, copy, load_u8, store_u8
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Serialization
 
-_CODE = int(RequestCode.SEND_MESSAGE_V2)
+_CODE, _BATCH_CODE = int(RequestCode.SEND_MESSAGE_V2), int(RequestCode.SEND_BATCH_MESSAGE)
 _JSON = int(Serialization.JSON)
 _BODY_AT, _BODY_SIZE = put_sent.BODY_AT, put_sent.BODY_SIZE
 _PROPERTIES_SIZE, _FLAG = put_sent.PROPERTIES_SIZE, put_sent.FLAG
@@ -37,21 +36,23 @@ _RECONSUME_TIMES = put_sent.RECONSUME_TIMES
 
 
 @brief_kernel
-def read_single(data, at, own, most, properties, message):
-    """Read the SEND_MESSAGE_V2 at a position.
+def read_send(data, at, own, most, properties, message):
+    """Read the SEND_MESSAGE_V2, or the SEND_BATCH_MESSAGE of a batch, at a position.
 
     Args:
         own: stored after the properties of each.
         most: maximum bytes of a frame, a header, a body and stored properties.
-        properties: gets the stored properties, if they are not too long for it.
-        message: i8[n], gets the numbers that `put_sent` needs.
+        properties: gets the properties, as those of a single message are stored, if they are not
+            too long for it.
+        message: i8[n], gets the numbers that `put_sent` needs; of a batch, its whole body counts.
 
     Returns:
         The position after the frame, 0 if it is not typical; the position and the length of the
-        topic; the queue id; the opaque; the position in `properties` and the length of the key.
+        topic; the queue id; the opaque; the position in `properties` and the length of the key;
+        whether it is a batch: 0 or 1.
     """
     zero = np.int64(0)
-    nothing = zero, zero, zero, zero, zero, zero, zero
+    nothing = zero, zero, zero, zero, zero, zero, zero, zero
     data, own, most = borrow(data), borrow(own), borrow(most)
     properties, message = borrow(properties), borrow(message)
     starts, lengths = np.empty(LETTERS, np.int64), np.empty(LETTERS, np.int64)
@@ -59,12 +60,12 @@ def read_single(data, at, own, most, properties, message):
     if len(data) - at < 5:
         return nothing
     is_json = load_u8(data, at + 4) == _JSON
-    opaque = zero
     if is_json:
-        body_at, following, opaque = read_json_send(data, at, _CODE, most, starts, lengths, values)
+        found = read_json_send(data, at, most, starts, lengths, values)
     else:
-        body_at, following = read_any_send(data, at, _CODE, most, starts, lengths, values)
-    if following == 0 or values[BATCH] != 0:
+        found = read_any_send(data, at, most, starts, lengths, values)
+    body_at, following, code, opaque = found
+    if following == 0 or code != (_CODE if values[BATCH] == 0 else _BATCH_CODE):
         return nothing
     size = lengths[PROPERTIES]
     if size + 1 + len(own) > len(properties):
@@ -72,7 +73,6 @@ def read_single(data, at, own, most, properties, message):
     if is_json:
         size = unescape(data, starts[PROPERTIES], size, properties)
     else:
-        opaque = load_i32(data, at + OPAQUE_AT)
         copy(properties, 0, data, starts[PROPERTIES], size)
     key_at, key_length = find_key(properties, 0, size)
     if key_at < 0:
@@ -88,4 +88,5 @@ def read_single(data, at, own, most, properties, message):
     message[_PROPERTIES_SIZE], message[_FLAG] = size, values[FLAG]
     message[_SYS_FLAG], message[_BORN_TIMESTAMP] = values[SYS_FLAG], values[BORN]
     message[_RECONSUME_TIMES] = values[TIMES]
-    return following, starts[TOPIC], lengths[TOPIC], values[QUEUE_ID], opaque, key_at, key_length
+    topic_at, topic_size, queue_id = starts[TOPIC], lengths[TOPIC], values[QUEUE_ID]
+    return following, topic_at, topic_size, queue_id, opaque, key_at, key_length, values[BATCH]

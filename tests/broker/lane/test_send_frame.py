@@ -1,4 +1,4 @@
-"""What a kernel reads of a single send is what the code for all frames reads."""
+"""What a kernel reads of a send, single or batch, is what the code for all frames reads."""
 
 from __future__ import annotations
 
@@ -22,9 +22,13 @@ from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
 from mqlake.storage.clock import SystemClock
 from tests.broker.send.random_sends import (
+    BATCH_FIELDS,
     KEY,
     UNUSUAL,
+    UNUSUAL_IN_BATCHES,
     USUAL,
+    USUAL_IN_BATCHES,
+    batch,
     json_send,
     made,
     random_fields,
@@ -45,8 +49,8 @@ def properties() -> StoredProperties:
     return StoredProperties(settings, UniqueKeys(settings.broker_address, SystemClock()))
 
 
-class Single(NamedTuple):
-    """What `read_single` returns."""
+class Read(NamedTuple):
+    """What `read_send` returns."""
 
     end: int
     topic_at: int
@@ -55,32 +59,33 @@ class Single(NamedTuple):
     opaque: int
     key_at: int
     key_size: int
+    is_batch: int
 
 
-def read(data: bytes, at: int) -> tuple[Single, bytes, list[int]]:
+def read(data: bytes, at: int) -> tuple[Read, bytes, list[int]]:
     """Return what the kernel reads, with the stored properties and the numbers for `put_sent`."""
-    from mqlake.broker.lane.compiled.single_send import read_single
+    from mqlake.broker.lane.compiled.send_frame import read_send
 
     stored, numbers = np.zeros(1 << 16, np.uint8), np.zeros(put_sent.NUMBERS, np.int64)
     own, most = np.frombuffer(properties().own.encode(), np.uint8), np.array(MOST)
-    found = read_single(np.frombuffer(data, np.uint8), at, own, most, stored, numbers)
-    return Single(*found), stored.tobytes(), numbers.tolist()
+    found = read_send(np.frombuffer(data, np.uint8), at, own, most, stored, numbers)
+    return Read(*found), stored.tobytes(), numbers.tolist()
 
 
 def check(data: bytes, at: int = 0) -> bool:
     """Return whether a frame is read; see that this is what all frames are read as."""
-    single, kept, numbers = read(data, at)
-    if not single.end:
+    found, kept, numbers = read(data, at)
+    if not found.end:
         return False
-    (command,) = FrameReader(Limits(MOST.frame, MOST.header)).feed(data[at : single.end])
+    (command,) = FrameReader(Limits(MOST.frame, MOST.header)).feed(data[at : found.end])
     assert isinstance(command, Command)
     header = command.header(SendMessageHeaderV2)
-    code = RequestCode.SEND_MESSAGE_V2
-    assert (command.code, command.flag, command.opaque) == (code, 0, single.opaque)
-    topic = data[single.topic_at : single.topic_at + single.topic_size]
-    assert (topic.decode("utf-8", "replace"), header.queue_id) == (header.topic, single.queue_id)
+    code = RequestCode.SEND_BATCH_MESSAGE if header.batch else RequestCode.SEND_MESSAGE_V2
+    assert (command.code, command.flag, command.opaque) == (code, 0, found.opaque)
+    topic = data[found.topic_at : found.topic_at + found.topic_size]
+    assert (topic.decode("utf-8", "replace"), header.queue_id) == (header.topic, found.queue_id)
     assert header.queue_id >= 0
-    assert not header.batch
+    assert found.is_batch == int(header.batch or False)
     body_at, size = numbers[put_sent.BODY_AT], numbers[put_sent.BODY_SIZE]
     assert data[body_at : body_at + size] == command.body
     assert numbers[put_sent.FLAG :] == [
@@ -90,7 +95,7 @@ def check(data: bytes, at: int = 0) -> bool:
         header.reconsume_times or 0,
     ]
     stored = kept[: numbers[put_sent.PROPERTIES_SIZE]]
-    key = kept[single.key_at : single.key_at + single.key_size].decode()
+    key = kept[found.key_at : found.key_at + found.key_size].decode()
     assert properties().of(header.properties) == (stored, key)
     assert key.isalnum()
     assert len(stored) <= MOST.properties
@@ -119,6 +124,29 @@ def test_each_unusual_value_is_left(kind: int, name: str) -> None:
     for value in UNUSUAL[name]:
         if (name, value) != ("e", "4"):  # Whether there is such a queue is seen later.
             assert not check(made(kind, PLAIN | {name: value})), value
+
+
+@pytest.mark.parametrize("kind", Serialization)
+def test_each_usual_value_of_a_batch_is_read(kind: int) -> None:
+    for name, values in USUAL_IN_BATCHES.items():
+        for value in values:
+            is_read = check(batch(BATCH_FIELDS | {name: value}, b"body", kind=kind))
+            assert is_read == (kind == Serialization.ROCKETMQ or value.isascii()), (name, value)
+
+
+@pytest.mark.parametrize("kind", Serialization)
+def test_each_unusual_value_of_a_batch_is_left(kind: int) -> None:
+    for name, values in UNUSUAL_IN_BATCHES.items():
+        for value in values:
+            if name != "b" and (name, value) != ("e", "4"):
+                assert not check(batch(BATCH_FIELDS | {name: value}, b"body", kind=kind)), value
+
+
+@pytest.mark.parametrize("kind", Serialization)
+def test_a_batch_is_one_by_its_code_and_by_its_header(kind: int) -> None:
+    assert not check(made(kind, BATCH_FIELDS))
+    assert not check(batch(PLAIN, b"body", kind=kind))
+    assert not check(batch(PLAIN | {"m": "false"}, b"body", kind=kind))
 
 
 @pytest.mark.parametrize("kind", Serialization)
@@ -237,7 +265,11 @@ def test_mutated_frames_are_what_the_reader_says(kind: int) -> None:
         if dice.random() < 0.1:
             name = dice.choice(list(UNUSUAL))
             fields |= {name: dice.choice(UNUSUAL[name])}
-        data = bytearray(made(kind, fields, dice.randbytes(dice.choice((1, 4, 200))), number))
+        body = dice.randbytes(dice.choice((1, 4, 200)))
+        if dice.random() < 0.3:
+            data = bytearray(batch(fields | {"m": "true"}, body, number, kind))
+        else:
+            data = bytearray(made(kind, fields, body, number))
         for _ in range(dice.choice((0, 1, 1, 1, 3))):
             change(dice, data, (), b"", len(data))
         read += check(bytes(data))
