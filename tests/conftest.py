@@ -11,6 +11,7 @@ from hypothesis import settings
 
 from mqlake.programs import ports
 from tests import half_full_disk, leaks
+from tests.memory import FreedMemory
 from tests.patience import connect_patiently
 from tests.scheduling import Scheduling, place
 from tests.skips import summary
@@ -39,6 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
     ports.PORTS = ports.PORTS[worker * share : (worker + 1) * share]
     slow_machine.register(config)
     config.pluginmanager.register(leaks, "leaks")
+    config.pluginmanager.register(FreedMemory(), "freed memory")
     connect_patiently()
     half_full_disk.use()
 
