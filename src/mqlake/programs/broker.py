@@ -14,6 +14,7 @@ import msgspec
 
 from mqlake.broker.broker import Broker
 from mqlake.broker.metrics.observed_broker import ObservedBroker
+from mqlake.broker.recovery_note import note_recovery
 from mqlake.broker.settings import BrokerSettings, make_broker_settings
 from mqlake.errors import MqlakeError, StoreError
 from mqlake.metrics.metric import Sample
@@ -155,6 +156,13 @@ class BrokerProgram:
                     client_time=self._client_time,
                     progress=observed.recovering,
                 )
+            )
+            store = self.broker.state.store
+            await asyncio.to_thread(
+                note_recovery,
+                store.directory,
+                self.broker.recovered,
+                store.clock.milliseconds(),
             )
             if settings.grpc_server_port:
                 self._grpc = await undo.enter_async_context(_grpc_service(self.broker))

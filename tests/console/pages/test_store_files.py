@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mqlake.client.message import Message
 from mqlake.jobs.archive.job import archive
 from mqlake.lake.options import Format
 from mqlake.storage.object_target import LocalTarget
@@ -58,6 +59,39 @@ def test_shows_segments_index_files_and_the_checkpoint(running: RunningBroker, p
         assert "stopped cleanly" in text
 
     visit(running, work, stores=(path,))
+
+
+def test_shows_what_the_last_start_recovered(running: RunningBroker, path: Path) -> None:
+    async def work(visitor: Site) -> None:
+        text = await shown(visitor, "/store")
+        assert "after a clean stop: read 0 B of the log" in text
+        text = await shown(visitor, f"/store?store={path}")
+        assert "Last recovery unknown: mqlake's broker notes" in text
+
+    visit(running, work, stores=(Path(running.store), path))
+
+
+def test_shows_slaves_and_copies_with_their_lag(running: RunningBroker, tmp_path: Path) -> None:
+    with running.producer() as producer:
+        producer.send(Message(topic="copied", body=b"x" * 1000))
+    copy = tmp_path / "copy"
+    shutil.copytree(running.store, copy)
+    (copy / "config" / "broker.properties").write_text("brokerName=broker-a\n")
+    with running.producer() as producer:
+        producer.send(Message(topic="copied", body=b"x" * 3000))
+
+    async def work(visitor: Site) -> None:
+        text = await shown(visitor, "/store/replicas")
+        assert f"broker-a at {running.address} is the master. Its log ends at" in text
+        assert "No slave is connected." in text
+        assert "broker-a no process 0" in text
+        assert "3.2 KiB" in text or "3.1 KiB" in text
+        assert "not a store" in text
+        text = await shown(visitor, f"/store/replicas?store={copy}")
+        assert "No running broker of this cluster has this directory" in text
+
+    (tmp_path / "other").mkdir()
+    visit(running, work, stores=(Path(running.store), copy, tmp_path / "other"))
 
 
 def test_says_which_index_file_is_damaged(running: RunningBroker, path: Path) -> None:

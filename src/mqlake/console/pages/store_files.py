@@ -19,8 +19,9 @@ from mqlake.console.state import cluster_of, console_of
 from mqlake.console.stores.archives import archive_facts
 from mqlake.console.stores.lake_tables import lake_table_facts
 from mqlake.console.stores.planned import Assumed, plans
+from mqlake.console.stores.replicas import copy_facts, replication_of
 from mqlake.console.stores.slow_values import FoundValue
-from mqlake.console.stores.store_broker import broker_settings
+from mqlake.console.stores.store_broker import broker_of_store
 from mqlake.console.stores.store_files import store_facts
 from mqlake.errors import MqlakeError
 
@@ -30,6 +31,7 @@ TABS: Final = (
     ("Verify", "/store/verify"),
     ("Lake tables", "/store/lake"),
     ("Archives", "/store/archives"),
+    ("Replicas", "/store/replicas"),
 )
 _FACTS_AGE: Final = 5.0
 _PLAN_AGE: Final = 10.0
@@ -51,6 +53,7 @@ def routes() -> list[BaseRoute]:
         "/store/verify": _verify,
         "/store/lake": _lake,
         "/store/archives": _archives,
+        "/store/replicas": _replicas,
     }
     admin = ConsoleRole.ADMIN
     return [
@@ -107,14 +110,14 @@ async def _facts(request: Request, path: Path) -> FoundValue | None:
 
 async def _retention(request: Request) -> Response:
     path = store_of(request, request.query_params.get("store", ""))
-    own = await broker_settings(cluster_of(request), path)
+    own = await broker_of_store(cluster_of(request), path)
     given = {
         name: text
         for name in _ASSUMED
         if (text := request.query_params.get(name, "").strip()[:200])
     }
     used = _percent(request.query_params.get("diskUsed", "").strip())
-    settings = {**(own[1] if own else {}), **given}
+    settings = {**(own.settings if own else {}), **given}
     assumed = Assumed(settings, None, used)
     key = ("plans", path, tuple(sorted(settings.items())), used)
     found = await console_of(request).files.get(key, _PLAN_AGE, partial(plans, path, assumed))
@@ -133,7 +136,7 @@ async def _retention(request: Request) -> Response:
         found=found,
         facts=facts,
         files=listing(request, found.value.tonight.files) if found else None,
-        broker=own[0] if own else None,
+        broker=own.name if own else None,
         given=given,
         disk_used="" if used is None else used,
         command=shell_line(command),
@@ -202,4 +205,32 @@ async def _archives(request: Request) -> Response:
     ]
     return _show(
         request, "store/archives.html", path, archives=found, facts=await _facts(request, path)
+    )
+
+
+async def _replicas(request: Request) -> Response:
+    path = store_of(request, request.query_params.get("store", ""))
+    cluster, console = cluster_of(request), console_of(request)
+    own = await broker_of_store(cluster, path)
+    replication = await replication_of(cluster, own) if own is not None else None
+    others = [each for each in console.options.stores if each != path]
+    copies = [
+        await console.files.get(("copy", each), _FACTS_AGE, partial(copy_facts, each))
+        for each in others
+    ]
+    this = await console.files.get(("copy", path), _FACTS_AGE, partial(copy_facts, path))
+    return _show(
+        request,
+        "store/replicas.html",
+        path,
+        own=own,
+        replication=replication,
+        this=this,
+        copies=copies,
+        command=shell_line(
+            [
+                *("mqlake", "admin", "haStatus", "-n", console.options.name_servers),
+                *("-b", own.address if own is not None else "BROKER"),
+            ]
+        ),
     )

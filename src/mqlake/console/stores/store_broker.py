@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from mqlake.admin import brokers
 from mqlake.console.cluster.view import ClusterView
@@ -20,31 +20,46 @@ MOST_BROKERS: Final = 20
 _SECONDS: Final = 30.0
 
 
-async def broker_settings(cluster: ClusterView, path: Path) -> tuple[str, Mapping[str, str]] | None:
-    """Return the name and the settings of the broker that has a store directory.
+class OwnBroker(NamedTuple):
+    """The running broker of a store directory.
+
+    Attributes:
+        settings: by their names in `broker.conf`.
+    """
+
+    name: str
+    address: str
+    settings: Mapping[str, str]
+
+
+async def broker_of_store(cluster: ClusterView, path: Path) -> OwnBroker | None:
+    """Return the broker that has a store directory open, which may be a slave.
 
     None if no broker of the cluster on this machine has it, or none of them answers.
     """
     try:
-        masters = await cluster.masters()
+        known = [
+            (data.broker_name, address)
+            for data in await cluster.brokers()
+            for address in data.broker_addrs.values()
+        ]
     except MqlakeError:
         return None
     here = await asyncio.to_thread(_own_addresses)
     wanted = await asyncio.to_thread(os.path.realpath, path)
-    names = list(masters)[:MOST_BROKERS]
-    settings = await asyncio.gather(*(_settings(cluster, name) for name in names))
-    for name, found in zip(names, settings, strict=True):
+    own = [each for each in known if each[1].rpartition(":")[0] in here][:MOST_BROKERS]
+    settings = await asyncio.gather(*(_settings(cluster, address) for _, address in own))
+    for (name, address), found in zip(own, settings, strict=True):
         stated = found.get("storePathRootDir", "")
-        is_here = masters[name].rpartition(":")[0] in here
-        if is_here and stated and await asyncio.to_thread(os.path.realpath, stated) == wanted:
-            return name, found
+        if stated and await asyncio.to_thread(os.path.realpath, stated) == wanted:
+            return OwnBroker(name, address, found)
     return None
 
 
-async def _settings(cluster: ClusterView, name: str) -> Mapping[str, str]:
-    ask = partial(brokers.config, cluster.admin, name)
+async def _settings(cluster: ClusterView, address: str) -> Mapping[str, str]:
+    ask = partial(brokers.config, cluster.admin, address)
     try:
-        return await cluster.kept.get(("settings of", name), _SECONDS, ask)
+        return await cluster.kept.get(("settings of", address), _SECONDS, ask)
     except MqlakeError:
         return {}
 

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
+from mqlake.broker.recovery_note import ENDS, RecoveryNote, last_recovery
 from mqlake.errors import FormatError, StoreError
 from mqlake.formats import abort_file, checkpoint
 from mqlake.formats.checkpoint import SIZE, Checkpoint, ResumePoint
@@ -89,6 +90,7 @@ class StoreFacts(msgspec.Struct, frozen=True, rename="camel"):
         resume: physical offset from which mqlake reads the log when it opens the store; None if
             the checkpoint does not tell.
         cut_off: what recoveries cut off the log and kept.
+        recovery: what the last start found and repaired, if it was mqlake's broker.
         disk_total, disk_free: bytes of the disk.
     """
 
@@ -107,6 +109,7 @@ class StoreFacts(msgspec.Struct, frozen=True, rename="camel"):
     checkpoint: CheckpointReport | None
     resume: int | None
     cut_off: list[CutOffReport]
+    recovery: RecoveryNote | None
     disk_total: int
     disk_free: int
 
@@ -114,6 +117,12 @@ class StoreFacts(msgspec.Struct, frozen=True, rename="camel"):
     def is_crashed(self) -> bool:
         """Whether the last broker did not stop cleanly, and none runs now."""
         return self.stopped_cleanly is False
+
+    @property
+    def recovered_end(self) -> str:
+        """What the last start found at the log's end; empty if it is not known."""
+        end = self.recovery.end if self.recovery is not None else ""
+        return ENDS.get(end, f"a record that is torn or damaged ({end})" if end else "")
 
     @property
     def damaged_index(self) -> list[IndexFacts]:
@@ -165,6 +174,7 @@ def _facts(directory: OwnedDirectory, log: CommitLog) -> StoreFacts:
         checkpoint=known and CheckpointReport(*known),
         resume=resume and resume.position,
         cut_off=cut_off.report(directory),
+        recovery=last_recovery(directory),
         disk_total=usage.total,
         disk_free=usage.free,
     )
