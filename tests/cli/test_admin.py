@@ -14,6 +14,8 @@ from mqlake.broker.broker import Broker
 from mqlake.cli.commands.admin.arguments import milliseconds
 from mqlake.cli.commands.admin.commands import COMMANDS
 from mqlake.cli.options import UsageError
+from mqlake.client.message import Message
+from mqlake.storage.clock import SystemClock
 from mqlake.testing import RunningBroker, broker
 from tests.broker.running import PATIENCE
 from tests.cli.conftest import Mqlake
@@ -319,3 +321,18 @@ def test_times() -> None:
 def test_all_commands_are_documented() -> None:
     page = (Path(__file__).parents[2] / "docs" / "admin.md").read_text()
     assert [name for name in COMMANDS if f"`{name}`" not in page] == []
+
+
+def test_recalls_a_message(mqlake: Mqlake) -> None:
+    with broker(recallMessageEnable=True, brokerName="broker-a") as running:
+        with running.producer() as producer:
+            due = int(SystemClock().milliseconds()) + 3_600_000
+            sent = producer.send(Message(topic="T", body=b"x", deliver_at=due))
+        place = ("-t", "T", "-b", "broker-a", "-n", running.name_server)
+        handle = sent.recall_handle
+        assert handle is not None
+        ran = mqlake("admin", "recallMessage", *place, "--recallHandle", handle, "--json")
+        assert ran.code == 0, ran.err
+        assert ran.json == {"recalled": [handle]}
+        ran = mqlake("admin", "recallMessage", *place, "--recallHandle", "x")
+        assert ran.code == 2

@@ -21,6 +21,7 @@ from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.offsets import OffsetHeader, SearchOffsetHeader
 from mqlake.protocol.headers.pull import HAS_SUBSCRIPTION, PullAnswerHeader, PullHeader
 from mqlake.protocol.headers.query import QueryMessageHeader, ViewMessageHeader
+from mqlake.protocol.headers.recall import RecallHeader
 from mqlake.protocol.headers.send import SendMessageHeaderV2, SendMessageResponseHeader
 from mqlake.protocol.headers.transactions import ResumeCheckHeader
 from mqlake.remoting.errors import ConnectionFailedError
@@ -67,6 +68,21 @@ async def resume_check(admin: Admin, message_id: str) -> None:
     host, _ = decode_message_id(message_id)
     header = ResumeCheckHeader(msg_id=message_id)
     await admin.ask(host, RequestCode.RESUME_CHECK_HALF_MESSAGE, header)
+
+
+async def recall(admin: Admin, topic: str, broker: str, handle: str) -> None:
+    """Recall a message with a delivery time before it is delivered.
+
+    Args:
+        handle: from the result of the send.
+
+    Raises:
+        RemotingError: the broker refuses; it recalls messages only if its setting
+            `recallMessageEnable` is true.
+    """
+    address = (await admin.broker(broker)).address
+    header = RecallHeader(topic=topic, recall_handle=handle)
+    await admin.ask(address, RequestCode.RECALL_MESSAGE, header)
 
 
 async def by_any_id(admin: Admin, topic: str | None, message_id: str) -> list[Record]:

@@ -82,7 +82,7 @@ def note_recovery(directory: OwnedDirectory, report: RecoveryReport, now: int) -
 def last_recovery(directory: Directory) -> RecoveryNote | None:
     """Return the note of the last start.
 
-    None if there is none, as after a start by RocketMQ, or if it cannot be read.
+    None if it does not exist, as after a start by RocketMQ, or if it cannot be read.
     """
     try:
         data = read_file(directory, PATH, _MOST)

@@ -22,6 +22,7 @@ class ConsoleOptions(msgspec.Struct, frozen=True, kw_only=True):
         stores: store directories that the console may read.
         tables: lake tables that `mqlake follow` writes, paths or URLs.
         archives: archives of these stores, paths or URLs.
+        schemas: directory with the schemas of bodies; None without one.
         host: the address to listen on.
         port: the port to listen on, 0 for any free one.
         read_only: whether nobody may change anything.
@@ -39,6 +40,7 @@ class ConsoleOptions(msgspec.Struct, frozen=True, kw_only=True):
     stores: tuple[Path, ...] = ()
     tables: tuple[str, ...] = ()
     archives: tuple[str, ...] = ()
+    schemas: Path | None = None
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
     read_only: bool = False

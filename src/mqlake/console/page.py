@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
@@ -28,21 +28,26 @@ class Listing(NamedTuple):
         total: how many there are on all pages.
         number: of this page, from 1.
         pages: how many pages there are.
+        parameter: of the address, which has the number.
     """
 
     items: list[Any]
     total: int
     number: int
     pages: int
+    parameter: str = "page"
 
 
-def listing(request: Request, items: list[Any], size: int = PAGE_SIZE) -> Listing:
-    """Return the page that the parameter `page` of a request asks for."""
-    text = request.query_params.get("page", "1")
+def listing(
+    request: Request, items: Sequence[Any], size: int = PAGE_SIZE, parameter: str = "page"
+) -> Listing:
+    """Return the page that a parameter of a request asks for."""
+    text = request.query_params.get(parameter, "1")
     pages = max(1, -(-len(items) // size))
     number = min(int(text), pages) if text.isascii() and text.isdigit() and len(text) < 9 else 1
     number = max(1, number)
-    return Listing(items[(number - 1) * size : number * size], len(items), number, pages)
+    shown = list(items[(number - 1) * size : number * size])
+    return Listing(shown, len(items), number, pages, parameter)
 
 
 def shell_line(words: Iterable[object]) -> str:
@@ -94,6 +99,11 @@ def utc_text(milliseconds: int) -> str:
     return f"{text[:10]} {text[11:19]} UTC" if text else "unknown"
 
 
+def sql_time(text: str) -> str:
+    """Return a time with a zone, as a query returns it, as an HTML `time` element contains it."""
+    return text.replace(" ", "T", 1)
+
+
 def with_query(request: Request, **changed: object) -> str:
     """Return the address of this page with some parameters changed; None removes one."""
     pairs = {**request.query_params, **changed}
@@ -123,6 +133,7 @@ def environment() -> Environment:
         duration=duration_text,
         iso=iso_time,
         utc=utc_text,
+        sql_time=sql_time,
         url=url,
     )
     return made
@@ -142,8 +153,8 @@ def page(
     is_part = "hx-request" in request.headers
     notices = [] if is_part else console.sessions.take_notices(session)
 
-    def page_url(number: int) -> str:
-        return with_query(request, page=number)
+    def page_url(number: int, parameter: str) -> str:
+        return with_query(request, **{parameter: number})
 
     text = (
         environment()

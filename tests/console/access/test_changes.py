@@ -26,6 +26,22 @@ def test_a_change_needs_the_token_of_the_session(running: RunningBroker) -> None
     asyncio.run(visit())
 
 
+def test_two_tabs_that_are_opened_at_once_both_work(running: RunningBroker) -> None:
+    async def visit() -> None:
+        async with site(running.name_server) as visitor:
+            tokens: list[str] = []
+            for _ in range(2):
+                visitor.client.cookies.clear()  # Neither tab has a cookie when it is opened.
+                page = await visitor.get("/topics/new")
+                tokens.append(page.text.split('name="csrf" value="')[1].partition('"')[0])
+            for number, token in enumerate(tokens):
+                form = {**FORM, "topic": f"tab-{number}", "permission": "6", "csrf": token}
+                saved = await visitor.client.post("/topics/save", data=form)
+                assert f"tab-{number} was created on broker-a." in words(saved)
+
+    asyncio.run(visit())
+
+
 def test_a_form_of_another_site_is_refused(running: RunningBroker) -> None:
     async def visit() -> None:
         async with site(running.name_server) as visitor:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 
+import pytest
+
 from mqlake.client.blocking import Consumer
 from mqlake.client.message import Message
 from mqlake.testing.running_broker import RunningBroker
@@ -123,3 +125,20 @@ def test_changes_settings_and_deletes(running: RunningBroker) -> None:
             assert (await visitor.get("/groups/group?group=short")).status_code == 404
 
     asyncio.run(visit())
+
+
+def test_members_are_paged(running: RunningBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mqlake.console.pages.groups._MEMBERS", 1)
+    send(running, "paged", 1)
+
+    async def visit() -> None:
+        async with site(running.name_server) as visitor:
+            first = await visitor.get("/groups/group?group=pages")
+            assert "2 in all, page 1 of 2" in words(first)
+            second = await visitor.get("/groups/group?group=pages&members=2")
+            assert "2 in all, page 2 of 2" in words(second)
+            assert "1 in all" not in words(second)
+            assert "members=1" in second.text
+
+    with running.consumer("pages", "paged"), running.consumer("pages", "paged"):
+        asyncio.run(visit())

@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -126,6 +127,29 @@ def test_reads_an_avro_body_by_its_schema(running: RunningBroker) -> None:
             wrong = await visitor.post("/messages/decode", {**place, "schema": '{"type": "?"}'})
             assert wrong.status_code == 400
             assert "The body cannot be read as avro" in words(wrong)
+
+    asyncio.run(visit())
+
+
+def test_reads_a_body_by_a_schema_of_the_directory(running: RunningBroker, tmp_path: Path) -> None:
+    schema = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]}
+    (tmp_path / "R.avsc").write_text(json.dumps(schema))
+    (tmp_path / "notes.txt").write_text("no schema")
+    send(running, "chosen", b"\x0e")
+
+    async def visit() -> None:
+        async with site(running.name_server, schemas=tmp_path) as visitor:
+            place = {"topic": "chosen", "broker": "broker-a"}
+            link = first_link((await visitor.get("/messages?topic=chosen")).text)
+            page = (await visitor.get(link)).text
+            assert "<option>R.avsc</option>" in page
+            assert "notes.txt" not in page
+            place |= {"queue": link.split("queue=")[1].partition("&")[0], "offset": "0"}
+            shown = await visitor.post("/messages/decode", {**place, "chosen": "R.avsc"})
+            assert '"a": 7' in words(shown)
+            for name in ("../R.avsc", "notes.txt", "/etc/passwd", "gone.avsc"):
+                wrong = await visitor.post("/messages/decode", {**place, "chosen": name})
+                assert wrong.status_code == 404
 
     asyncio.run(visit())
 

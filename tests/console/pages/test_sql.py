@@ -48,6 +48,15 @@ def test_draws_numbers_over_a_time(running: RunningBroker) -> None:
     visit(running, work)
 
 
+def test_times_are_shown_in_the_zone_of_the_viewer(running: RunningBroker) -> None:
+    async def work(visitor: Site) -> None:
+        sql = "select timestamptz '2026-01-02 03:04:05.006+00' as at"
+        text = (await visitor.post("/sql/run", {"sql": sql})).text
+        assert '<time datetime="2026-01-02T03:04:05.006000+00:00" data-exact>' in text
+
+    visit(running, work)
+
+
 def test_downloads_parquet(running: RunningBroker) -> None:
     async def work(visitor: Site) -> None:
         fields = {"sql": "select topic from messages limit 3"}

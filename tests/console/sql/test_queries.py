@@ -85,6 +85,17 @@ def test_bytes_are_shown_as_text_or_as_hexadecimal_digits() -> None:
     assert found.rows == [["abc", "0xff00", "9007199254740993", "nan", None]]
 
 
+def test_intervals_lists_and_times_are_shown_for_people() -> None:
+    found = ask(
+        "select interval '1 month 2 days 5 seconds', ['a'::blob, 'b'::blob],"
+        " timestamptz '2026-01-02 03:04:05.006+00', interval '0 days'"
+    )
+    assert found.rows == [
+        ["1 month 2 days 0:00:05", "[a, b]", "2026-01-02 03:04:05.006000+00:00", "0:00:00"]
+    ]
+    assert found.types[2] == "TIMESTAMP WITH TIME ZONE"
+
+
 def test_a_parquet_file_has_the_result() -> None:
     async def run() -> bytes:
         queries = SqlQueries(SqlLimits(seconds=PATIENCE))

@@ -47,6 +47,14 @@ class DataOptions(NamedTuple):
         list[str] | None,
         typer.Option("--archive", metavar="URL", help="An archive of a store; may be repeated."),
     ] = None
+    schemas: Annotated[
+        Path | None,
+        typer.Option(
+            "--schemas",
+            metavar="DIR",
+            help="A directory with Avro (.avsc) or Protobuf (.desc, .pb) schemas of bodies.",
+        ),
+    ] = None
     broker_timeout: Annotated[
         float,
         typer.Option(
@@ -116,6 +124,7 @@ def console(
         stores=tuple(data.store or ()),
         tables=tuple(data.table or ()),
         archives=tuple(data.archive or ()),
+        schemas=data.schemas,
         broker_seconds=data.broker_timeout,
         host=visitors.host,
         port=visitors.port,

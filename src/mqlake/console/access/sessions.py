@@ -24,7 +24,7 @@ class ConsoleSession:
 
     Attributes:
         token: the value of the cookie.
-        csrf: what each change must contain.
+        csrf: what each change must contain; the same for all who have not logged in.
         credentials: of the user who logged in; None if nobody did.
         begun, seen, confirmed: seconds; the last one is when the cluster last stated the role.
     """
@@ -63,7 +63,9 @@ class Sessions:
     """All sessions.
 
     Nothing is kept of visitors who have not logged in, so nobody can end other sessions by
-    beginning very many: their cookie is signed, and their token follows from it.
+    beginning very many: their cookie is signed. They share one token, so that forms work which a
+    browser opens in two tabs at once, before it has a cookie; forms of other sites are refused by
+    their origin.
 
     Args:
         idle: seconds without a request after which a user's session ends.
@@ -109,7 +111,7 @@ class Sessions:
     def begin_stranger(self) -> ConsoleSession:
         """Return a session of a visitor who has not logged in."""
         name = secrets.token_urlsafe(24)
-        return self._stranger_of(name, f"{_STRANGER}{name}.{self._signed('cookie', name)}")
+        return self._stranger_of(f"{_STRANGER}{name}.{self._signed('cookie', name)}")
 
     def begin(self, role: ConsoleRole, credentials: Credentials) -> ConsoleSession:
         """Return a new session of a user. If there are too many, the oldest ends.
@@ -158,10 +160,10 @@ class Sessions:
         name, _, signed = token.removeprefix(_STRANGER).partition(".")
         wanted = self._signed("cookie", name)
         is_ours = hmac.compare_digest(signed.encode("utf-8", "replace"), wanted.encode())
-        return self._stranger_of(name, token) if is_ours else None
+        return self._stranger_of(token) if is_ours else None
 
-    def _stranger_of(self, name: str, token: str) -> ConsoleSession:
-        return ConsoleSession(token, self._signed("csrf", name), self._stranger)
+    def _stranger_of(self, token: str) -> ConsoleSession:
+        return ConsoleSession(token, self._signed("csrf", ""), self._stranger)
 
     def _signed(self, purpose: str, name: str) -> str:
         text = f"{purpose}:{name}".encode("utf-8", "replace")

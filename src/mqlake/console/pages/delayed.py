@@ -12,18 +12,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from mqlake.admin import brokers
+from mqlake.admin import brokers, messages
 from mqlake.admin.each_broker import BrokerFailure
 from mqlake.client.cluster import MasterBroker
 from mqlake.console.access.changes import change, check_role, done, needs
 from mqlake.console.access.forms import PostedForm
 from mqlake.console.access.roles import ConsoleRole
 from mqlake.console.cluster.view import ClusterView
-from mqlake.console.page import listing, page, url
+from mqlake.console.page import listing, page, shell_line, url
 from mqlake.console.page_error import PageError
 from mqlake.console.pages.store_files import store_of
 from mqlake.console.state import cluster_of, console_of
-from mqlake.console.waiting.found import WaitingMessages, delayed, half
+from mqlake.console.waiting.found import WaitingMessage, WaitingMessages, delayed, half
 from mqlake.console.waiting.sources import BrokerSource, DirectorySource, WaitingSource
 from mqlake.errors import FormatError
 from mqlake.formats.consume_queue import (
@@ -31,9 +31,8 @@ from mqlake.formats.consume_queue import (
     DEFAULT_DELAY_LEVELS_TEXT,
     parse_delay_levels,
 )
-from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
-from mqlake.protocol.headers.recall import RecallHeader
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 from mqlake.storage.clock import SystemClock
 
@@ -149,7 +148,7 @@ def _listed(
     asked = request.query_params
     topic, group = asked.get("topic", "").strip(), asked.get("group", "").strip()
     store = asked.get("store", "") or None
-    messages = [
+    matching = [
         each
         for each in found.messages
         if topic in each.topic and (not group or group in each.group)
@@ -167,19 +166,24 @@ def _listed(
         topic=topic,
         group=group,
         now=SystemClock().milliseconds(),
-        messages=listing(request, messages),
+        messages=listing(request, matching),
+        recall_line=partial(_recall_line, console_of(request).options.name_servers, broker),
         popped=listing(request, popped),
         stopped=found.stopped,
         **values,
     )
 
 
+def _recall_line(names: str, broker: str, message: WaitingMessage) -> str:
+    words = ("recallMessage", "-n", names, "-t", message.topic, "-b", broker)
+    return shell_line(["mqlake", "admin", *words, "--recallHandle", message.handle or "HANDLE"])
+
+
 async def _recall(request: Request, form: PostedForm) -> Response:
     topic, handle = form.required("topic", "The topic"), form.required("handle", "The handle")
     cluster = cluster_of(request)
     broker = await cluster.admin.broker(form.required("broker", "The broker"))
-    header = RecallHeader(topic=topic, recall_handle=handle)
-    await cluster.admin.ask(broker.address, RequestCode.RECALL_MESSAGE, header)
+    await messages.recall(cluster.admin, topic, broker.name, handle)
     return done(
         request, url("/delayed", broker=broker.name), f"A message of topic {topic} was recalled"
     )

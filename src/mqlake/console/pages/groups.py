@@ -26,6 +26,8 @@ from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.naming import dlq_topic, group_fault, retry_topic
 
+_MEMBERS: Final = 50
+"""Members on one page."""
 _LATEST: Final = 2**53
 _PATIENCE: Final = 1.0
 """Seconds that the list waits for lags; without them it shows names."""
@@ -121,7 +123,7 @@ async def _group(request: Request) -> Response:
         listing=listing(request, rows),
         topics=read,
         only=only,
-        members=members,
+        members=listing(request, members, _MEMBERS, "members"),
         subscriptions=sorted(state.membership.subscriptions.items()),
         settings=sorted(settings.items()),
         first=next(iter(settings.values()), SubscriptionGroup(group_name=group)),

@@ -23,6 +23,7 @@ from mqlake.console.messages.redelivery import (
     origin_of,
     resend,
 )
+from mqlake.console.messages.schema_files import SchemaText, read_schema, schema_names
 from mqlake.console.messages.search import FoundMessage, SearchResult, StoreTimes
 from mqlake.console.messages.traces import trace_of
 from mqlake.console.page import page, shell_line, url
@@ -265,6 +266,7 @@ async def _shown(request: Request, found: FoundMessage, typed: str) -> Response:
         typed=typed,
         message_id=message_id,
         url_here=message_url(found),
+        schemas=await asyncio.to_thread(schema_names, console_of(request).options.schemas),
         steps=steps,
         no_steps=no_steps,
         tracks=tracks,
@@ -323,11 +325,16 @@ def _place(form: PostedForm) -> _MessagePlace:
 
 async def _decode(request: Request, form: PostedForm) -> Response:
     found = await _one(cluster_of(request), _place(form))
+    if chosen := form.text("chosen"):
+        directory = console_of(request).options.schemas
+        schema = await asyncio.to_thread(read_schema, directory, chosen)
+    else:
+        schema = SchemaText(form.text("form"), form.required("schema", "Schema"))
     typed = await asyncio.to_thread(
         decoded,
         plain_body(found.record)[0],
-        form.text("form"),
-        form.required("schema", "Schema"),
+        schema.form,
+        schema.text,
         form.text("message").strip(),
         framed=form.is_set("framed"),
     )

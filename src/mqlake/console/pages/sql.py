@@ -53,7 +53,7 @@ def _show(request: Request, sql: str, store: Path, table: str | None, **values: 
         stores=[str(each) for each in console.options.stores],
         table="" if table is None else shown_url(table),
         tables=[shown_url(each) for each in console.options.tables],
-        lacks=_lacking(),
+        missing_packages=_missing_packages(),
         limits=console.queries.limits,
         link=url("/sql", sql=sql, store=store, table=None if table is None else shown_url(table)),
         **values,
@@ -71,7 +71,7 @@ def _table_of(request: Request, given: str) -> str | None:
 
 
 @cache
-def _lacking() -> str:
+def _missing_packages() -> str:
     """Return the packages of SQL that are not installed."""
     names = ("duckdb", "pyarrow", "pytz")
     return ", ".join(name for name in names if importlib.util.find_spec(name) is None)
@@ -79,7 +79,7 @@ def _lacking() -> str:
 
 def _visitor(request: Request) -> str:
     session = session_of(request)
-    return f"user {session.user}" if session.user else session.csrf
+    return f"user {session.user}" if session.user else session.token
 
 
 async def _empty(request: Request) -> Response:

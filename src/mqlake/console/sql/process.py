@@ -174,8 +174,21 @@ def _cell(value: Any) -> Any:
             return _cut(_text(bytes(value)))
         case dt.datetime():
             return value.isoformat(sep=" ")
+        case list():
+            return _cut(f"[{', '.join(map(str, map(_cell, value[:_LONGEST_CELL])))}]")
+        case (int() as months, int() as days, int() as nanoseconds):
+            return _interval(months, days, nanoseconds)
         case _:
             return _cut(str(value))
+
+
+def _interval(months: int, days: int, nanoseconds: int) -> str:
+    """Return an interval in words, such as "1 day 0:00:05"."""
+    counted = [(months, "month"), (days, "day")]
+    words = [f"{count} {name}{'' if abs(count) == 1 else 's'}" for count, name in counted if count]
+    if nanoseconds or not words:
+        words.append(str(dt.timedelta(microseconds=nanoseconds // 1000)))
+    return " ".join(words)
 
 
 def _text(data: bytes) -> str:

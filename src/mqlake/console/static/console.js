@@ -13,7 +13,8 @@ function showTimes(root) {
   for (const element of root.querySelectorAll("time[datetime]")) {
     const date = new Date(element.getAttribute("datetime"));
     if (!Number.isNaN(date.getTime())) {
-      element.textContent = localText(date);
+      const exact = "exact" in element.dataset && date.getTime() % 1000;
+      element.textContent = localText(date) + (exact ? `.${String(exact).padStart(3, "0")}` : "");
       element.title = element.getAttribute("datetime");
     }
   }
@@ -33,6 +34,24 @@ function linkTimeFields(root) {
       hidden.value = Number.isNaN(time) ? "" : String(time);
     });
   }
+}
+
+// The file of a schema fills the field that is sent: a text as it is, other files in Base64.
+async function readSchema(field) {
+  const file = field.files[0];
+  if (!file) return;
+  const target = document.getElementById(field.dataset.into);
+  if (file.size > 1 << 20) {
+    field.setCustomValidity("The file is larger than 1 MiB");
+    field.reportValidity();
+    return;
+  }
+  field.setCustomValidity("");
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  const isText = /\.(avsc|json)$/i.test(file.name);
+  target.value = isText
+    ? new TextDecoder().decode(bytes)
+    : btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
 }
 
 async function copy(button) {
@@ -83,6 +102,10 @@ document.addEventListener("DOMContentLoaded", () => {
 document.addEventListener("click", (event) => {
   const button = event.target.closest("button[data-copy]");
   if (button) copy(button);
+});
+
+document.addEventListener("change", (event) => {
+  if (event.target.matches("input[type=file][data-into]")) readSchema(event.target);
 });
 
 document.addEventListener("submit", (event) => {

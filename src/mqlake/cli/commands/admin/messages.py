@@ -206,6 +206,25 @@ def send_message(
     return given.show_facts(msgspec.to_builtins(put), json)
 
 
+def recall_message(
+    topic: given.Topic,
+    broker: BrokerName,
+    handle: Annotated[
+        str,
+        typer.Option(
+            "--recallHandle", metavar="HANDLE", help="Handle from the result of the send."
+        ),
+    ],
+    names: given.Names = DEFAULT_NAMES,
+    json: shared.Json = False,
+) -> int:
+    """Recall a message before its delivery time. The broker needs recallMessageEnable=true."""
+    from mqlake.admin import messages
+
+    run(names, lambda admin: messages.recall(admin, topic, broker, handle))
+    return given.show_names("recalled", [handle], json)
+
+
 COMMANDS = {
     "queryMsgById": query_msg_by_id,
     "queryMsgByKey": query_msg_by_key,
@@ -214,4 +233,5 @@ COMMANDS = {
     "printMsg": print_msg,
     "consumeMessage": consume_message,
     "sendMessage": send_message,
+    "recallMessage": recall_message,
 }
