@@ -188,3 +188,9 @@ class Outlet:
                 on_finished(finished)
             except Exception as error:  # noqa: BLE001 (the call itself has ended well)
                 _log.error("the end of a call could not be noted", exc_info=error)
+
+
+def wake(waiter: asyncio.Future[None] | None) -> None:
+    """Let whoever waits for this continue."""
+    if waiter is not None and not waiter.done():
+        waiter.set_result(None)

@@ -11,6 +11,20 @@ _MUCH_TAKEN: Final = 65_536
 """Bytes of taken messages that are kept before the others are moved."""
 
 
+def whole_message(data: bytes, most: int) -> bytes | None:
+    """Return the message if these bytes are exactly one of at most so many bytes, prefix included.
+
+    If they are not, a `RequestBytes` says what they are.
+    """
+    if (
+        PREFIX_SIZE <= len(data) <= most
+        and not data[0]
+        and int.from_bytes(data[1:PREFIX_SIZE]) == len(data) - PREFIX_SIZE
+    ):
+        return data[PREFIX_SIZE:]
+    return None
+
+
 class RequestBytes:
     """What has arrived of requests that are not taken yet.
 
@@ -41,6 +55,10 @@ class RequestBytes:
     def add(self, data: bytes) -> None:
         """Add what has arrived."""
         self._data += data
+
+    def clear(self) -> None:
+        """Forget what has arrived."""
+        self._data, self._at = bytearray(), 0
 
     def missing(self) -> int:
         """Return how many bytes the next message lacks: at least 1 if it is not complete.

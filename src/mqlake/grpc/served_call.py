@@ -1,41 +1,34 @@
-"""One call: its requests, its handler and its responses."""
+"""One call: what its requests, its handler and its responses make of it."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from time import perf_counter
 from typing import Any, Final
 
 from google.protobuf.message import Message
 
-from mqlake.grpc import responses
 from mqlake.grpc.call import Call, FinishedCall
 from mqlake.grpc.http2.frames import ErrorCode, reset
-from mqlake.grpc.http2.sending import StreamOutput
 from mqlake.grpc.method import Method, MethodKind
 from mqlake.grpc.outlet import Outlet
 from mqlake.grpc.parsing import LARGE, cost_of_small, parse
-from mqlake.grpc.request_bytes import RequestBytes
-from mqlake.grpc.responses import PREFIX_SIZE
+from mqlake.grpc.request_bytes import whole_message
+from mqlake.grpc.request_stream import RequestStream
+from mqlake.grpc.response_stream import ResponseStream
 from mqlake.grpc.status import GrpcError, GrpcStatus
 
 _log: Final = logging.getLogger("mqlake.grpc")
 
-WINDOW: Final = 1 << 20
-"""Bytes that a client may send on one stream before more is granted."""
 _LARGE_METHOD: Final = "SendMessage"
 """The method whose requests may be large."""
-_MUCH: Final = 1 << 16
-"""Bytes of responses that wait before the handler is asked for more."""
-_AT_ONCE: Final = 16
-"""Requests of a stream that are served before others have their turn."""
 
 
 class ServedCall:
-    """A stream of HTTP/2 from the headers of the call to its end.
+    """A call from its headers to its end: runs the handler of its method.
 
     Args:
         outlet: what its connection sends.
@@ -54,20 +47,15 @@ class ServedCall:
 
     __slots__ = (
         "_began",
-        "_buffer",
         "_closed",
-        "_has_headers",
         "_is_over",
         "_kept",
         "_method",
         "_outlet",
-        "_partial",
         "_received",
-        "_sent",
+        "_requests",
+        "_responses",
         "_task",
-        "_until_arrival",
-        "_until_sent",
-        "_window",
         "call",
         "is_answered",
         "is_half_closed",
@@ -85,15 +73,12 @@ class ServedCall:
     ) -> None:
         self._outlet, self._method, self._closed = outlet, method, closed
         self.call = call
-        self.output = StreamOutput(number, outlet.windows.first_window)
-        self.is_half_closed = self.is_answered = False
-        self._is_over = self._has_headers = False
-        self._partial = self._kept = self._received = self._sent = 0
-        self._window = WINDOW
-        self._buffer: RequestBytes | None = None
+        self._requests: RequestStream | None = None
+        self._responses = ResponseStream(outlet, number)
+        self.output = self._responses.output
+        self.is_half_closed = self.is_answered = self._is_over = False
+        self._kept = self._received = 0
         self._task: asyncio.Future[Any] | None = None
-        self._until_arrival: asyncio.Future[None] | None = None
-        self._until_sent: asyncio.Future[None] | None = None
         self._began = perf_counter()
         self.moved = 0.0
 
@@ -108,8 +93,8 @@ class ServedCall:
         self.moved = now
         self._keep(size)
         if self._method.kind is MethodKind.BIDIRECTIONAL:
-            self._buffer = RequestBytes(self._most)
-            self._run(self._serve_stream())
+            self._requests = requests = self._new_requests()
+            self._run(self._serve_stream(requests))
 
     def receive(self, data: bytes, size: int, now: float, *, is_last: bool) -> bool:
         """Receive the content of a DATA frame; return whether it is allowed.
@@ -120,26 +105,29 @@ class ServedCall:
             size: what the frame counts in the window.
         """
         self.moved = now
-        self._window -= size
-        if self.is_half_closed or self._window < 0:
-            code = ErrorCode.STREAM_CLOSED if self.is_half_closed else ErrorCode.FLOW_CONTROL_ERROR
-            self.reset(code)
+        if self.is_half_closed:
+            self.reset(ErrorCode.STREAM_CLOSED)
+            return False
+        requests = self._requests
+        if requests is None:
+            if is_last and not self._is_over:
+                message = whole_message(data, self._most)
+                if message is not None:
+                    self.is_half_closed = True
+                    self._received = len(data)
+                    self._start(message)
+                    return True
+            requests = self._requests = self._new_requests()
+            if self._is_over:
+                requests.close()
+        if not requests.receive(data, size, is_last=is_last):
+            self.reset(ErrorCode.FLOW_CONTROL_ERROR)
             return False
         self.is_half_closed = is_last
-        if self._is_over:
-            return True
-        self._received += len(data)
-        if (
-            is_last
-            and self._buffer is None
-            and len(data) >= PREFIX_SIZE
-            and not data[0]
-            and int.from_bytes(data[1:PREFIX_SIZE]) == len(data) - PREFIX_SIZE
-            and len(data) <= self._most
-        ):
-            self._start(data[PREFIX_SIZE:])
-        else:
-            self._collect(data)
+        if not self._is_over:
+            self._received += len(data)
+            if self._method.kind is not MethodKind.BIDIRECTIONAL:
+                self._start_if_complete(requests)
         return True
 
     @property
@@ -148,91 +136,22 @@ class ServedCall:
         limits = self._outlet.limits
         return limits.message if self._method.name == _LARGE_METHOD else limits.other
 
-    def _collect(self, data: bytes) -> None:
-        """Keep a part of a request, and start the handler once it is complete."""
-        buffer = self._buffer
-        if buffer is None:
-            buffer = self._buffer = RequestBytes(self._most)
-        buffer.add(data)
-        self._hold(buffer.held)
-        if self._method.kind is MethodKind.BIDIRECTIONAL:
-            _wake(self._until_arrival)
-            return
+    def _new_requests(self) -> RequestStream:
+        return RequestStream(self._outlet, self.output.number, self._method, self._most)
+
+    def _start_if_complete(self, requests: RequestStream) -> None:
         try:
-            missing = buffer.missing()
-            if missing > self._window and not self.is_half_closed:
-                self._grant(missing)
-            message = buffer.take() if self.is_half_closed else None
+            message = requests.take_only()
         except GrpcError as error:
             self.end(error.status, error.message)
             return
-        if message is not None and not buffer.held:
+        if message is not None:
             self._start(message)
-        elif self.is_half_closed:
-            self.end(GrpcStatus.INTERNAL, "the call has not exactly one whole request")
-
-    async def _requests(self) -> AsyncGenerator[Message]:
-        """Yield the requests of a stream as they arrive."""
-        count, buffer = 0, self._buffer
-        assert buffer is not None
-        while not self._is_over:
-            missing = buffer.missing()
-            if not missing:
-                message = buffer.take()
-                assert message is not None
-                self._hold(buffer.held)
-                if self._window < WINDOW // 2 and not self.is_half_closed:
-                    self._grant(WINDOW - buffer.held)
-                yield await self._parse(message)
-                count += 1
-                if not count % _AT_ONCE:
-                    await asyncio.sleep(0)
-            elif self.is_half_closed:
-                if buffer.held:
-                    raise GrpcError(GrpcStatus.INTERNAL, "the last request is not complete")
-                return
-            else:
-                if missing > self._window:
-                    self._grant(missing)
-                self._until_arrival = self._outlet.new_waiter()
-                await self._until_arrival
-
-    async def _parse(self, message: bytes) -> Message:
-        """Parse one of several requests."""
-        kind = self._method.request
-        if len(message) <= LARGE:
-            return parse(kind, message)
-        return (await self._outlet.large.parse(kind, message))[0]
-
-    def _grant(self, window: int) -> None:
-        """Let the client send so many bytes from now on."""
-        if window > self._window:
-            self._outlet.grant(self.output.number, window - self._window)
-            self._window = window
-
-    def _hold(self, size: int) -> None:
-        """Count what has arrived of requests that are not served yet."""
-        if size != self._partial:
-            self._outlet.count_partial(size - self._partial)
-            self._partial = size
-
-    def _keep(self, size: int) -> None:
-        """Count what is kept while the call is served."""
-        self._kept += size
-        self._outlet.count_served(size)
-
-    def _drop(self) -> None:
-        """Count nothing any more."""
-        self._hold(0)
-        self._keep(-self._kept)
-        self._buffer = None
 
     # The handler
 
     def _start(self, message: bytes) -> None:
         """Serve the only request of a call."""
-        self._hold(0)
-        self._buffer = None
         method = self._method
         if len(message) > LARGE:
             self._keep(len(message))
@@ -266,6 +185,31 @@ class ServedCall:
             return None
         return result if isinstance(result, Message) else await result
 
+    async def _serve_stream(self, requests: RequestStream) -> None:
+        """Serve the requests of a call as they arrive."""
+        messages = requests.messages()
+        try:
+            await self._send_all(self._method.handler(self.call, messages))
+        finally:
+            with suppress(RuntimeError):  # A task of the handler waits for requests.
+                await messages.aclose()
+
+    async def _send_all(self, answers: Any) -> None:
+        """Send responses as fast as the client reads them."""
+        try:
+            async for answer in answers:
+                if self._is_over:  # The handler has not noticed that it was cancelled.
+                    return
+                self._responses.send(answer)
+                await self._responses.drain()
+        finally:
+            await answers.aclose()
+
+    def _respond(self, response: Message) -> None:
+        """Send the only response of a call, and end it."""
+        self._responses.send_only(response)
+        self._close(GrpcStatus.OK)
+
     def _run(self, result: Any) -> None:
         """Serve the call in a task, or when a future is done."""
         self._task = task = asyncio.ensure_future(result)
@@ -287,32 +231,6 @@ class ServedCall:
         else:
             self.end(GrpcStatus.OK)
 
-    async def _serve_stream(self) -> None:
-        requests = self._requests()
-        try:
-            await self._send_all(self._method.handler(self.call, requests))
-        finally:
-            with suppress(RuntimeError):  # A task of the handler waits for requests.
-                await requests.aclose()
-
-    async def _send_all(self, answers: Any) -> None:
-        """Send responses as fast as the client reads them."""
-        try:
-            async for answer in answers:
-                if self._is_over:  # The handler has not noticed that it was cancelled.
-                    return
-                self._send(answer)
-                while self._must_wait:
-                    self._until_sent = self._outlet.new_waiter()
-                    await self._until_sent
-        finally:
-            await answers.aclose()
-
-    @property
-    def _must_wait(self) -> bool:
-        """Return whether the client has yet to read what was sent."""
-        return not self._is_over and (self.output.waiting > _MUCH or self._outlet.is_choked)
-
     def _fail(self, error: BaseException) -> None:
         if isinstance(error, GrpcError):
             self.end(error.status, error.message)
@@ -321,52 +239,16 @@ class ServedCall:
         text = " ".join(f"{type(error).__name__}: {error}".split())
         self.end(GrpcStatus.INTERNAL, text)
 
-    # Responses
-
-    def _respond(self, response: Message) -> None:
-        """Send the only response of a call, and end it."""
-        message = response.SerializeToString()
-        self._sent = len(message)
-        outlet, number = self._outlet, self.output.number
-        if outlet.windows.takes_at_once(len(message) + PREFIX_SIZE, self.output):
-            outlet.write(responses.whole(number, message))
-            self._close(GrpcStatus.OK)
-        else:
-            self._send_message(message)
-            self.end(GrpcStatus.OK)
-
-    def _send(self, response: Message) -> None:
-        message = response.SerializeToString()
-        self._sent += len(message)
-        self._send_message(message)
-
-    def _send_message(self, message: bytes) -> None:
-        outlet = self._outlet
-        if not self._has_headers:
-            self._has_headers = True
-            outlet.write(responses.headers(self.output.number))
-        outlet.send_data(self.output, responses.prefixed(message))
-
-    def end(self, status: GrpcStatus, message: str = "") -> None:
-        """Send the end of the call."""
-        if self._is_over:
+    def _stop_task(self) -> None:
+        """Cancel the handler; a future that it returned may belong to others, and is left."""
+        task = self._task
+        if task is None:
             return
-        number = self.output.number
-        last = responses.trailers(number, status, message, is_first=not self._has_headers)
-        if self.output.waiting:
-            self.output.finish(last)
-        else:
-            self._outlet.write(last)
-        self._close(status)
+        self._outlet.note_lingering()  # Until `_done` is called.
+        if isinstance(task, asyncio.Task):
+            task.cancel()
 
-    def _close(self, status: GrpcStatus) -> None:
-        """Forget the call once everything is sent."""
-        self._is_over = self.is_answered = True
-        self._drop()
-        self._stop_task()
-        self._outlet.note_finished(self._finished(status))
-        if not self.output.waiting:
-            self._release()
+    # Progress
 
     @property
     def is_endless(self) -> bool:
@@ -381,14 +263,29 @@ class ServedCall:
             return False
         if self._method.kind is not MethodKind.BIDIRECTIONAL:
             return True
-        return self._buffer is not None and self._buffer.is_incomplete
+        return self._requests is not None and self._requests.is_incomplete
 
     def note_moved(self) -> None:
         """Note that some of what waited was sent."""
         if self._is_over and not self.output.waiting:
             self._release()
         else:
-            _wake(self._until_sent)
+            self._responses.note_moved()
+
+    # The end
+
+    def end(self, status: GrpcStatus, message: str = "") -> None:
+        """Send the end of the call."""
+        if not self._is_over:
+            self._responses.end(status, message)
+            self._close(status)
+
+    def _close(self, status: GrpcStatus) -> None:
+        """Forget the call once everything is sent."""
+        self.is_answered = True
+        self._finish(status)
+        if not self.output.waiting:
+            self._release()
 
     def _release(self) -> None:
         """Forget a call whose answer is sent; if its requests have not ended, stop them."""
@@ -405,26 +302,22 @@ class ServedCall:
         """Forget the call at once: nobody waits for its answer."""
         self.call.cancel()
         if not self._is_over:
-            self._is_over = True
-            self._drop()
-            self._stop_task()
-            self._outlet.note_finished(self._finished(GrpcStatus.CANCELLED))
+            self._finish(GrpcStatus.CANCELLED)
         self._closed(self)
 
-    def _finished(self, status: GrpcStatus) -> FinishedCall:
+    def _finish(self, status: GrpcStatus) -> None:
+        """Stop the handler, count nothing for the call any more, and report what it has cost."""
+        self._is_over = True
+        if self._requests is not None:
+            self._requests.close()
+        self._keep(-self._kept)
+        self._stop_task()
         seconds = perf_counter() - self._began
-        return FinishedCall(self.call, status, seconds, self._received, self._sent)
+        self._outlet.note_finished(
+            FinishedCall(self.call, status, seconds, self._received, self._responses.sent)
+        )
 
-    def _stop_task(self) -> None:
-        """Cancel the handler; a future that it returned may belong to others, and is left."""
-        task = self._task
-        if task is None:
-            return
-        self._outlet.note_lingering()  # Until `_done` is called.
-        if isinstance(task, asyncio.Task):
-            task.cancel()
-
-
-def _wake(waiter: asyncio.Future[None] | None) -> None:
-    if waiter is not None and not waiter.done():
-        waiter.set_result(None)
+    def _keep(self, size: int) -> None:
+        """Count what is kept while the call is served."""
+        self._kept += size
+        self._outlet.count_served(size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mqlake.grpc.connection import GrpcConnection
+from mqlake.grpc.http2.sending import StreamOutput
 from tests.grpc.abuse.kinds import KINDS
 from tests.grpc.abuse.run import look, run
 
@@ -26,10 +27,10 @@ def test_memory_that_is_left_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_an_error_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(self: GrpcConnection, number: int, payload: bytes) -> None:
-        raise KeyError(number)
+    def fail(self: StreamOutput, size: int) -> None:
+        raise KeyError(size)
 
-    monkeypatch.setattr(GrpcConnection, "_take_window_update", fail)
+    monkeypatch.setattr(StreamOutput, "widen", fail)
     assert any("an internal error" in each for each in run(300, 1).violations)
 
 
