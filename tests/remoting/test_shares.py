@@ -78,3 +78,18 @@ def test_entries_that_went_without_notice_do_not_count() -> None:
     shares.add("a", 100)
     assert shares.refusal("a", 5, 100, "maxThings") is None
     assert Use(60, 100, "maxThings").refusal("a", 10, 20, 11) is not None
+
+
+def test_entries_that_are_gone_without_notice_count_no_more() -> None:
+    shares = Shares(lambda: 50)
+    shares.add("a", 60)
+    shares.add("b", 30)
+    shares.add("c", 1)
+    shares.shrink(91)
+    assert [shares.of(owner) for owner in "abc"] == [60, 30, 1]
+    assert shares.refusal("a", 60, 100, "maxThings") is not None
+    shares.shrink(60)
+    assert [shares.of(owner) for owner in "abc"] == [39, 19, 0]
+    assert shares.refusal("a", 60, 100, "maxThings") is None
+    shares.shrink(0)
+    assert [shares.of(owner) for owner in "abc"] == [0, 0, 0]

@@ -91,6 +91,16 @@ class Shares:
         else:
             self._own.pop(owner, None)
 
+    def shrink(self, used: int) -> None:
+        """Count down, each client in proportion, to as many entries as the table has.
+
+        For tables whose entries are removed without notice of whose they were.
+        """
+        total = sum(self._own.values())
+        if total > used:
+            shrunk = {owner: own * used // total for owner, own in self._own.items()}
+            self._own = {owner: own for owner, own in shrunk.items() if own}
+
     def refusal(self, owner: str, used: int, most: int, setting: str, more: int = 1) -> str | None:
         """Return why a client may not add entries to the table (`Use.refusal`); None if it may."""
         own = min(self.of(owner), used)  # Entries may have been removed without notice.

@@ -119,6 +119,10 @@ class LaneKernel:
         if rest:
             self.rests.keep(self._seats, socket, rest, monotonic_ns())
 
+    def may_keep_rest(self, host: bytes) -> bool:
+        """Return whether the rest of a connection with an address can be kept."""
+        return self.rests.has_room(self._hosts, host)
+
     def _grow(self, socket: int) -> None:
         """Make room for connections up to this one, and more."""
         more = 2 * socket - self._seats.shape[1]
@@ -235,7 +239,9 @@ class LaneKernel:
         data = self.take()
         end = _whole(data)
         rest = data[end:]
-        if not rest or self.rests.is_full or not self._seats[layout.READS, socket]:
+        if not rest or not self._seats[layout.READS, socket]:
+            return data
+        if not self.may_keep_rest(self._hosts[8 * socket : 8 * socket + 8].tobytes()):
             return data
         active = int(self._seats[layout.ACTIVE, socket])
         begun = numbers[layout.REST_BEGUN] if at_first and not end else active

@@ -92,7 +92,9 @@ class Lane:
         kernel = self._kernel
         if kernel is None or peer.is_read_directly or not self._is_open():
             return
-        if peer.unfinished > layout.LONGEST_FRAME or (peer.unfinished and kernel.rests.is_full):
+        if peer.unfinished > layout.LONGEST_FRAME:
+            return
+        if peer.unfinished and not kernel.may_keep_rest(host_of(peer.address)):
             return
         if (seat := self._seats.enter(peer)) is None:
             return

@@ -17,6 +17,8 @@ LONGEST_FRAME: Final = 63 << 10
 """Bytes of a frame. A longer one may be a record that `put_sent` refuses."""
 REST_ROWS: Final = 128
 """Connections whose incomplete last frame is kept, in a row of DATA_SIZE."""
+REST_SHARE: Final = REST_ROWS // 4
+"""How many of these may be of one address while more than half of the rows are in use."""
 MOST_EVENTS: Final = 64
 """Connections that one call of epoll reports."""
 MOST_WITHHELD: Final = MOST_EVENTS + 1

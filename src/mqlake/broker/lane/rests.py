@@ -1,6 +1,7 @@
 """Incomplete last frames of connections, which are kept until more of them arrives.
 
-There is room for few of them, in memory that one budget covers. A frame that stays incomplete is
+There is room for few of them, in memory that one budget covers, and no address may use it all up.
+A frame that stays incomplete is
 passed to its connection, whose limits then apply to it.
 """
 
@@ -39,10 +40,23 @@ class Rests:
     def __len__(self) -> int:
         return self._state[layout.RESTS]
 
-    @property
-    def is_full(self) -> bool:
-        """Return whether no other rest can be kept."""
-        return len(self) == layout.REST_ROWS
+    def has_room(self, hosts: Bytes, host: bytes) -> bool:
+        """Return whether another rest can be kept, of a connection with an address.
+
+        Nobody is restricted while at most half of the rows are in use. Beyond that, an address may
+        have REST_SHARE of them.
+
+        Args:
+            hosts: u1[n], 8 bytes for each connection: the address and the port.
+            host: at least 4 bytes.
+        """
+        used = len(self)
+        if 2 * (used + 1) <= layout.REST_ROWS or used == layout.REST_ROWS:
+            return used < layout.REST_ROWS
+        owners = self.rows[layout.REST_OWNER]
+        addresses = hosts.view(np.uint32)[2 * owners[owners > 0]]
+        own = np.count_nonzero(addresses == np.frombuffer(host[:4], np.uint32))
+        return int(own) < layout.REST_SHARE
 
     def keep(self, seats: Longs, socket: int, rest: bytes, since: int) -> None:
         """Keep the rest of a connection that has none; there must be room.

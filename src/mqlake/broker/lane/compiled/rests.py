@@ -17,6 +17,7 @@ from mqlake.broker.lane.layout import (
     REST_BEGUN,
     REST_OWNER,
     REST_ROWS,
+    REST_SHARE,
     REST_SINCE,
     REST_SIZE,
     RESTS,
@@ -24,7 +25,7 @@ from mqlake.broker.lane.layout import (
 from mqlake.kernels.jit import inlined
 from mqlake.kernels.memory import copy, load_u32
 
-_LENGTH, _LENGTHS, _HEADER = 4, 8, 0xFFFFFF
+_LENGTH, _LENGTHS, _HEADER, _HOST = 4, 8, 0xFFFFFF, 8
 
 
 @inlined
@@ -59,11 +60,24 @@ def take_rest(state, seats, rows, rests, data, moment):
 
 
 @inlined
-def keep_rest(state, seats, rows, rests, data):
-    """Keep what was not served; return whether there is a free row."""
+def _may_keep(state, rows, hosts):
+    """Return whether there is a free row for the current connection: see `Rests.has_room`."""
+    used, own, address = state[RESTS], 0, load_u32(hosts, state[CONNECTION] * _HOST)
+    if 2 * (used + 1) <= REST_ROWS or used == REST_ROWS:
+        return used < REST_ROWS
+    for row in range(REST_ROWS):
+        owner = rows[REST_OWNER, row]
+        if owner > 0 and load_u32(hosts, owner * _HOST) == address:
+            own += 1
+    return own < REST_SHARE
+
+
+@inlined
+def keep_rest(state, seats, rows, rests, data, hosts):
+    """Keep what was not served; return whether there is a free row for it."""
     size, connection = state[RECEIVED] - state[POSITION], state[CONNECTION]
     if size > 0:
-        if state[RESTS] == REST_ROWS:
+        if not _may_keep(state, rows, hosts):
             return False
         state[RESTS] += 1
         row = rows[FREE, REST_ROWS - state[RESTS]]

@@ -56,8 +56,10 @@ def now(state, time):
 def next_event(state, events, seats):
     """Let state[CONNECTION] be the next one that has data; return whether there is one.
 
-    While answers are withheld, none is looked at twice: each waits for its share of answers.
+    While answers are withheld, none is looked at twice: each waits for its share of answers. epoll
+    is asked once, for it may know only connections that are not served.
     """
+    was_asked = False
     while True:
         while state[NEXT_EVENT] < state[EVENTS]:
             found = np.int64(events[EVENT_WORDS * state[NEXT_EVENT] + EVENT_WORDS // 2])
@@ -67,8 +69,9 @@ def next_event(state, events, seats):
                 state[CONNECTION] = found
                 return True
         state[NEXT_EVENT] = state[EVENTS] = 0
-        if state[WITHHELD] != 0:
+        if was_asked or state[WITHHELD] != 0:
             return False
+        was_asked = True
         count = epoll_wait(
             _INT(state[EPOLL]), _ADDRESS(state[EVENTS_AT]), _INT(MOST_EVENTS), _INT(0)
         )

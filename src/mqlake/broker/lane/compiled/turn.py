@@ -230,6 +230,6 @@ def serve(
             return reason
         if connection == BYTES:
             return SERVED_ALL
-        if not keep_rest(state, seats, rest_rows, rests, data):
+        if not keep_rest(state, seats, rest_rows, rests, data, hosts):
             return OTHER
         state[POSITION] = state[RECEIVED] = 0

@@ -175,6 +175,7 @@ class LiteTopics:
         if self._count is None:
             light = self._store.light
             self._count = 0 if light is None else sum(map(light.count, light.topics()))
+            self._created.shrink(self._count)  # Files were removed, and with them lite topics.
         return self._count
 
     # Subscriptions
