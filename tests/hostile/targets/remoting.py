@@ -24,13 +24,14 @@ from mqlake.protocol.json_header import decode_typed
 from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
+from tests.broker.lane.test_batches import batch_of, logs, put_both
 from tests.broker.lane.test_send_frame import check
-from tests.broker.send.random_sends import mutated
+from tests.broker.send.random_sends import hostile_body, mutated, mutated_batches
 from tests.hostile.cases import Case, Target, require, same
 from tests.hostile.disk import sandbox
 from tests.protocol import mutations
 
-FRAMES, REQUESTS, RUNS = 200, 50, 50
+FRAMES, REQUESTS, RUNS, BATCHES = 200, 50, 50, 10
 """Inputs of a case, so that what a case costs by itself does not count."""
 RESTART = 100
 """Cases after which a server is stopped, and started again on what it left."""
@@ -236,13 +237,19 @@ def to_name_server(case: Case) -> None:
 
 
 def runs(case: Case) -> None:
-    """Read mutated sends, each from where the one before it ends."""
+    """Read mutated sends, each from where the one before it ends, and put hostile batches."""
     for _ in range(RUNS):
-        data, at = mutated(case.dice), 0
+        draw = mutated_batches if case.dice.random() < 0.3 else mutated
+        data, at = draw(case.dice), 0
         case.feed(len(data))
         while at < len(data) and check(data, at):
             case.seen["taken"] += 1
             at += 4 + int.from_bytes(data[at : at + 4])
+    log, other = logs()
+    for _ in range(BATCHES):
+        body = hostile_body(case.dice)
+        case.feed(len(body))
+        case.seen["put" if put_both(log, other, batch_of(body)) else "left"] += 1
 
 
 TARGETS = (
