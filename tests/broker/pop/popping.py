@@ -155,7 +155,9 @@ async def acknowledge(broker: Running, *popped: Popped) -> None:
         assert answer.code == ResponseCode.SUCCESS, answer.remark
 
 
-async def change(broker: Running, popped: Popped, invisible_time: int) -> Command:
+async def change(
+    broker: Running, popped: Popped, invisible_time: int, *, suspend: bool | None = None
+) -> Command:
     """Let a message come again at another time."""
     return await broker.ask(
         RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
@@ -166,6 +168,7 @@ async def change(broker: Running, popped: Popped, invisible_time: int) -> Comman
             extra_info=popped.receipt,
             offset=popped.record.queue_offset,
             invisible_time=invisible_time,
+            suspend=suspend,
         ),
     )
 

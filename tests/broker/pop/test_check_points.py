@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,6 +50,14 @@ def test_a_check_point_in_rocketmqs_words() -> None:
     }
     assert decode_body(CheckPoint, message.body) == POINT
     assert POINT.key == KEY
+
+
+def test_a_suspended_check_point_in_rocketmqs_words() -> None:
+    written = b'{"so":1,"pt":2,"it":3,"n":1,"q":0,"t":"T","c":"G","d":[0],"bm":0,"sp":%s}'
+    assert decode_body(CheckPoint, written % b"true").is_suspended
+    assert not decode_body(CheckPoint, written % b"false").is_suspended
+    point = msgspec.structs.replace(POINT, is_suspended=True)
+    assert json.loads(point_message(point, "REVIVE", 2).body)["sp"] is True
 
 
 @pytest.mark.parametrize(

@@ -242,6 +242,23 @@ def test_another_invisible_time(tmp_path: Path) -> None:
     run(test())
 
 
+@pytest.mark.parametrize("invisible_time", [0, OUT])
+def test_a_suspended_delivery_is_no_attempt(tmp_path: Path, invisible_time: int) -> None:
+    async def test() -> None:
+        clock = AdvancedClock()
+        async with running(tmp_path, clock=clock) as broker:
+            await send(broker, "a")
+            (popped,) = await pop(broker)
+            for suspend, times in ((True, 0), (None, 1), (True, 1), (False, 2)):
+                await change(broker, popped, invisible_time, suspend=suspend)
+                clock.advance(invisible_time / 1000)
+                (popped,) = await until(broker, 1)
+                assert popped.record.reconsume_times == times
+            await acknowledge(broker, popped)
+
+    run(test())
+
+
 def test_acknowledged_in_a_batch(tmp_path: Path) -> None:
     async def test() -> None:
         clock = AdvancedClock()

@@ -180,6 +180,7 @@ class Acknowledging:
             group=key.group,
             distances=[0],
             broker_name=self._runtime.settings.broker_name,
+            is_suspended=bool(header.suspend),
             log_end=self._store.watermarks.end,
         )
         end = self._revive_later(point, receipt.revive_queue_id)

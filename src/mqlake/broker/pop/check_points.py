@@ -43,6 +43,7 @@ class CheckPoint(msgspec.Struct, omit_defaults=True):
     Attributes:
         bits: which are acknowledged; the lowest is for the first.
         puts: how often it was put again, as text; None if never.
+        is_suspended: whether the redelivery is not counted.
         log_end: physical offset of the log's end at the pop; 0 if unknown. A message after it was
             not popped then, although it has the same queue offset: the topic was deleted and
             created again. RocketMQ ignores this field, and does not write it.
@@ -60,6 +61,7 @@ class CheckPoint(msgspec.Struct, omit_defaults=True):
     bits: int = msgspec.field(name="bm", default=0)
     revive_offset: int = msgspec.field(name="ro", default=0)
     puts: str | None = msgspec.field(name="rp", default=None)
+    is_suspended: bool = msgspec.field(name="sp", default=False)
     log_end: int = msgspec.field(name="le", default=0)
 
     @property

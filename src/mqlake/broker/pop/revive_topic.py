@@ -268,7 +268,8 @@ class ReviveTopic:
         data = edit(stored.properties, (DELAY, POP_GROUP), added)
         topic, queue_id = self._retry_queue(point, record.queue_id)
         message = message_of(record, topic, queue_id, data, record.sys_flag)
-        return msgspec.structs.replace(message, reconsume_times=returned_once_more(record))
+        times = record.reconsume_times if point.is_suspended else returned_once_more(record)
+        return msgspec.structs.replace(message, reconsume_times=times)
 
     def _retry_queue(self, point: CheckPoint, queue_id: int) -> tuple[str, int]:
         """Return the retry topic and the queue for a message of a queue."""

@@ -82,8 +82,7 @@ class ChangeInvisibleTimeHeader(Header):
     """CHANGE_MESSAGE_INVISIBLETIME: a message comes again later, or sooner; 0 for now.
 
     Attributes:
-        suspend: whether the delivery does not count; mqlake's broker counts it, except of lite
-            topics.
+        suspend: whether the redelivery is not counted.
         lite_topic: as for `AckHeader`.
     """
 

@@ -74,7 +74,7 @@ class Deliveries:
         """Let a message become visible so many milliseconds from now; return its new handle.
 
         Args:
-            is_suspended: whether the delivery is not counted, by brokers that can do so.
+            is_suspended: whether the redelivery is not counted.
         """
         self._check_invisible(delivery.handle)
         receipt = delivery.handle.receipt
