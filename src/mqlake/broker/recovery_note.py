@@ -95,5 +95,6 @@ ENDS: Final = {
     Fault.GOOD.name.lower(): "the last record",
     Fault.UNWRITTEN.name.lower(): "nothing was written after the last record",
     Fault.BLANK.name.lower(): "the end of a segment",
+    Fault.SHORT.name.lower(): "the end of the last file",
 }
 """Ends of a log that a clean stop leaves; any other is a damaged or torn record."""

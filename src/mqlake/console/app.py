@@ -87,12 +87,13 @@ _OF_CLUSTER: Final = (
 
 async def _failed(request: Request, error: Exception) -> Response:
     """Show what a cluster, or this console, has refused."""
-    advice, title = "", ""
+    advice, title, message = "", "", str(error)
     status = 502 if isinstance(error, _OF_CLUSTER) else 400
     if isinstance(error, PageError):
         advice, status = error.advice, error.status
     elif isinstance(error, PartialChangeError) and error.changed:
         title = "Changed on some brokers only"
+        message = message[:1].upper() + message[1:]
         advice = "You may send the form again once the other brokers answer."
     elif isinstance(error, RemotingError) and error.code in _MISSING:
         status = 404
@@ -100,7 +101,7 @@ async def _failed(request: Request, error: Exception) -> Response:
         status = 403
         if not session_of(request).user:
             advice = "The cluster checks who asks. Log in as one of its users."
-    return _problem(request, str(error), advice, status, title)
+    return _problem(request, message, advice, status, title)
 
 
 async def _no_such_page(request: Request, error: Exception) -> Response:
@@ -134,6 +135,6 @@ def _problem(request: Request, message: str, advice: str, status: int, title: st
         "problem.html",
         title=title or _title(request, status),
         status=status,
-        message=message[:1].upper() + message[1:],
+        message=message,
         advice=advice,
     )

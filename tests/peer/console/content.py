@@ -10,11 +10,13 @@ import asyncio
 import threading
 import time
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any, Self
 
 from mqlake.admin import groups, topics
 from mqlake.admin.admin import Admin
 from mqlake.client import (
+    ConsumedMessage,
     Consumer,
     Message,
     Producer,
@@ -26,7 +28,9 @@ from mqlake.formats.config.topics import Topic
 
 CLUSTER = "DefaultCluster"
 ORDERS, HOSTILE, LATER, POPPED, PAID = "Orders", "Hostile", "Later", "Popped", "Paid"
-BILLING, IDLE, POPPING = "billing", "archive-job", "poppers"
+PARCELS = "Parcels"
+BILLING, IDLE, POPPING, SHIPPING = "billing", "archive-job", "poppers", "shipping"
+DEAD, HANDLED = "parcel-dead", "parcel-handled"
 KEY = "order-4711"
 
 HOSTILE_TEXTS = (
@@ -65,13 +69,19 @@ HOSTILE_TEXTS = (
 
 
 class Content:
-    """Clients of a cluster that stay connected until `close`."""
+    """Clients of a cluster that stay connected until `close`.
+
+    Attributes:
+        handled: the keys of the messages that the handler of SHIPPING was given.
+    """
 
     def __init__(self, names: str) -> None:
         self._names = names
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="content")
         self._open: list[Any] = []
+        self.handled: list[str] = []
+        self._running: asyncio.Task[None] | None = None
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -94,15 +104,19 @@ class Content:
         return client
 
     async def _close(self) -> None:
+        if self._running is not None:
+            self._running.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._running
         for client in reversed(self._open):
             await client.__aexit__(None, None, None)
 
     async def _fill(self) -> None:
         async with Admin(self._names) as admin:
-            for name in (ORDERS, HOSTILE, LATER, POPPED, PAID):
+            for name in (ORDERS, HOSTILE, LATER, POPPED, PAID, PARCELS):
                 topic = Topic(topic_name=name, read_queue_nums=4, write_queue_nums=4)
                 await topics.update(admin, topic, CLUSTER, None)
-            for name in (BILLING, IDLE, POPPING):
+            for name in (BILLING, IDLE, POPPING, SHIPPING):
                 await groups.update(admin, SubscriptionGroup(group_name=name), CLUSTER, None)
         check = _unknown
         producer = await self._opened(Producer(self._names, group="shop", check=check))
@@ -110,6 +124,7 @@ class Content:
         await self._hostile(producer)
         await self._waiting(producer)
         await self._members()
+        await self._parcels(producer)
 
     async def _orders(self, producer: Producer) -> None:
         await producer.send_many(
@@ -149,6 +164,25 @@ class Content:
         await producer.send(Message(topic=LATER, body=b"x", keys="by-level", delay_level=18))
         await producer.transaction(Message(topic=PAID, body=b"x", keys="half-open"))
         await producer.send(Message(topic=POPPED, body=b"x", keys="popped"))
+
+    async def _parcels(self, producer: Producer) -> None:
+        """Send a message that becomes a dead letter, and one that a handler is given."""
+        consumer = await self._opened(Consumer(self._names, SHIPPING, PARCELS))
+        await producer.send(Message(topic=PARCELS, body=b"x", keys=DEAD))
+        message = None
+        while message is None:
+            message = await consumer.receive(120)
+        assert await message.retry_later(-1)
+
+        is_handled = asyncio.Event()
+
+        async def handle(message: ConsumedMessage) -> None:
+            self.handled.append(" ".join(message.keys))
+            is_handled.set()
+
+        self._running = asyncio.create_task(consumer.run(handle))
+        await producer.send(Message(topic=PARCELS, body=b"x", keys=HANDLED))
+        await is_handled.wait()
 
     async def _members(self) -> None:
         member = Consumer(

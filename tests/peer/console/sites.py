@@ -25,12 +25,14 @@ class ConsoleSite(NamedTuple):
         url: without a path, and without a slash at its end.
         names: the name server of its cluster.
         store: the directory of the broker's store.
+        content: what the cluster has.
     """
 
     side: str
     url: str
     names: str
     store: Path
+    content: Content
 
 
 @contextmanager
@@ -68,10 +70,10 @@ def started_site(side: str, path: Path) -> Generator[ConsoleSite]:
         JavaMissingError: RocketMQ cannot be built.
     """
     store = path / "store"
-    with _cluster(side, path, store) as names, Content(names):
+    with _cluster(side, path, store) as names, Content(names) as content:
         options = ["--store", str(store)]
         with started_console(path / "console", names, options) as url:
-            yield ConsoleSite(side, url, names, store)
+            yield ConsoleSite(side, url, names, store, content)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from tests.peer.console.browser import Browser
-from tests.peer.console.content import IDLE, ORDERS
+from tests.peer.console.content import DEAD, HANDLED, IDLE, ORDERS, PARCELS, SHIPPING
 from tests.peer.console.sites import ConsoleSite
 
 pytestmark = [pytest.mark.peer, pytest.mark.timeout(900)]
@@ -87,3 +87,32 @@ def test_the_offsets_of_a_group_are_changed(page: Browser, console: ConsoleSite)
     submit(page, "/groups/reset", "were reset", topic=ORDERS, time=str(int(time.time()) * 1000))
     page.open(group)
     submit(page, "/groups/skip", "was skipped", topic=ORDERS)
+
+
+def open_message(page: Browser, console: ConsoleSite, topic: str, key: str) -> None:
+    """Open the page of a message by its key."""
+
+    def is_found() -> bool:
+        page.open(f"{console.url}/messages?topic={topic}&by=key&key={key}")
+        return len(page.all("tbody a")) == 1
+
+    page.wait(is_found)
+    page.one("tbody a").click()
+    page.wait_for("Who has consumed it")
+
+
+def test_a_dead_letter_is_delivered_to_its_group_again(page: Browser, console: ConsoleSite) -> None:
+    page.size(1280)
+    assert DEAD not in console.content.handled
+    open_message(page, console, f"%25DLQ%25{SHIPPING}", DEAD)
+    submit(page, "/messages/resend", f"A copy was sent to group {SHIPPING}")
+    page.wait(lambda: DEAD in console.content.handled)
+
+
+def test_one_consumer_consumes_a_message_now(page: Browser, console: ConsoleSite) -> None:
+    page.size(1280)
+    open_message(page, console, PARCELS, HANDLED)
+    page.wait_for(f"{SHIPPING} has consumed it")
+    before = console.content.handled.count(HANDLED)
+    submit(page, "/messages/consume", "answered CR_SUCCESS", group=SHIPPING)
+    assert console.content.handled.count(HANDLED) == before + 1

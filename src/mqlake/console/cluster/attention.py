@@ -20,7 +20,7 @@ _WRITABLE: Final = 2
 _RUNTIME: Final = re.compile(r"\[ (\d+) days, (\d+) hours, (\d+) minutes, (\d+) seconds \]")
 
 
-class Warned(NamedTuple):
+class AttentionNote(NamedTuple):
     """Something that needs attention: `kind` is BAD or WARN."""
 
     kind: str
@@ -63,7 +63,7 @@ def warnings_of(
     ha: HaRuntimeInfo | None,
     slaves: int,
     now: int,
-) -> list[Warned]:
+) -> list[AttentionNote]:
     """Return what needs attention.
 
     Args:
@@ -74,9 +74,9 @@ def warnings_of(
         now: milliseconds.
     """
     if facts is None:
-        return [Warned(BAD, "It does not answer.")]
+        return [AttentionNote(BAD, "It does not answer.")]
     if not facts:
-        return [Warned(WARN, "It does not show its state to this user.")]
+        return [AttentionNote(WARN, "It does not show its state to this user.")]
     return [
         *_writing(facts, config),
         *_disk(facts),
@@ -86,56 +86,62 @@ def warnings_of(
     ]
 
 
-def _writing(facts: Mapping[str, str], config: Mapping[str, str]) -> list[Warned]:
+def _writing(facts: Mapping[str, str], config: Mapping[str, str]) -> list[AttentionNote]:
     if reason := facts.get("notWritable"):
-        return [Warned(BAD, f"It refuses messages: {reason}")]
+        return [AttentionNote(BAD, f"It refuses messages: {reason}")]
     permission = config.get("brokerPermission", "6")
     if _is_number(permission) and not int(permission) & _WRITABLE:
-        return [Warned(WARN, "It is read-only: brokerPermission does not allow to write.")]
+        return [AttentionNote(WARN, "It is read-only: brokerPermission does not allow to write.")]
     return []
 
 
-def _disk(facts: Mapping[str, str]) -> list[Warned]:
+def _disk(facts: Mapping[str, str]) -> list[AttentionNote]:
     ratio = number_in(facts, "commitLogDiskRatio")
     if ratio >= _FULL:
-        return [Warned(BAD, f"The disk is {ratio:.0%} full: it may refuse messages.")]
+        return [AttentionNote(BAD, f"The disk is {ratio:.0%} full: it may refuse messages.")]
     if ratio >= _NEARLY_FULL:
-        return [Warned(WARN, f"The disk is {ratio:.0%} full: old segments go at any hour.")]
+        return [AttentionNote(WARN, f"The disk is {ratio:.0%} full: old segments go at any hour.")]
     return []
 
 
-def _tasks(facts: Mapping[str, str]) -> list[Warned]:
-    found: list[Warned] = []
+def _tasks(facts: Mapping[str, str]) -> list[AttentionNote]:
+    found: list[AttentionNote] = []
     for name, text in facts.items():
         if name.startswith("failure_"):
             task = name.removeprefix("failure_")
             count = facts.get(f"failures_{task}", "?")
-            found.append(Warned(BAD, f"The task {task} fails ({count} times): {text}"))
+            found.append(AttentionNote(BAD, f"The task {task} fails ({count} times): {text}"))
     behind = number_in(facts, "dispatchBehindBytes")
     if behind > _BEHIND:
         mib = behind / (1 << 20)
-        found.append(Warned(WARN, f"Consumers cannot see the last {mib:,.0f} MiB of the log yet."))
+        found.append(
+            AttentionNote(WARN, f"Consumers cannot see the last {mib:,.0f} MiB of the log yet.")
+        )
     return found
 
 
-def _clock(facts: Mapping[str, str], now: int) -> list[Warned]:
+def _clock(facts: Mapping[str, str], now: int) -> list[AttentionNote]:
     difference = clock_difference(facts, now)
     if difference is None or abs(difference) <= _CLOCK:
         return []
     where = "ahead of" if difference > 0 else "behind"
     seconds = abs(difference) // 1000
-    return [Warned(WARN, f"Its clock is {seconds:,} s {where} the console's: times mislead.")]
+    return [
+        AttentionNote(WARN, f"Its clock is {seconds:,} s {where} the console's: times mislead.")
+    ]
 
 
-def _copies(ha: HaRuntimeInfo | None, slaves: int) -> list[Warned]:
+def _copies(ha: HaRuntimeInfo | None, slaves: int) -> list[AttentionNote]:
     if ha is None or not ha.master:
         return []
     found = [
-        Warned(WARN, f"Its slave {each.addr} lacks {each.diff / (1 << 20):,.1f} MiB of the log.")
+        AttentionNote(
+            WARN, f"Its slave {each.addr} lacks {each.diff / (1 << 20):,.1f} MiB of the log."
+        )
         for each in ha.ha_connection_info
         if not each.in_sync
     ]
     missing = slaves - len(ha.ha_connection_info)
     if missing > 0:
-        found.append(Warned(BAD, f"{missing} of its {slaves} slaves copy nothing."))
+        found.append(AttentionNote(BAD, f"{missing} of its {slaves} slaves copy nothing."))
     return found

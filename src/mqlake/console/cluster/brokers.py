@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, TypeVar
 from mqlake.admin import brokers
 from mqlake.client.cluster import MASTER
 from mqlake.console.cluster.attention import (
-    Warned,
+    AttentionNote,
     clock_difference,
     number_in,
     warnings_of,
@@ -34,7 +34,7 @@ class BrokerSummary(NamedTuple):
         role: "master" or "slave N".
         in_rate, out_rate: messages a second in the last minute.
         disk: the used share of the disk with the log, in percent.
-        lacks: bytes of the master's log that the slowest slave lacks; None without slaves.
+        replication_lag: bytes that the slowest slave of a master lacks; None without slaves.
         clock: milliseconds by which its clock is ahead of the console's; None if unknown.
     """
 
@@ -48,10 +48,10 @@ class BrokerSummary(NamedTuple):
     today_in: int
     today_out: int
     disk: float
-    lacks: int | None
+    replication_lag: int | None
     clock: int | None
     started: int
-    warnings: list[Warned]
+    warnings: list[AttentionNote]
 
 
 async def broker_states(view: ClusterView) -> list[BrokerSummary]:
@@ -102,7 +102,9 @@ async def _state(
         today_in=_today(shown, "Put"),
         today_out=_today(shown, "Get"),
         disk=round(100 * number_in(shown, "commitLogDiskRatio"), 1),
-        lacks=max((each.diff for each in ha.ha_connection_info), default=None) if ha else None,
+        replication_lag=max((each.diff for each in ha.ha_connection_info), default=None)
+        if ha
+        else None,
         clock=clock_difference(shown, now),
         started=int(number_in(shown, "bootTimestamp")),
         warnings=warnings_of(facts, config, ha, slaves if is_master else 0, now),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from mqlake.admin.groups import QueueProgress
-from mqlake.console.cluster.attention import BAD, WARN, Warned
+from mqlake.console.cluster.attention import BAD, WARN, AttentionNote
 from mqlake.console.cluster.members import ConnectedMembers, ReportedMember
 from mqlake.formats.topic_names import RETRY_PREFIX
 from mqlake.protocol.bodies.message_queue import MessageQueue
@@ -62,10 +62,10 @@ def queue_of(row: QueueProgress) -> MessageQueue:
     return MessageQueue(row.topic, row.broker_name, row.queue_id)
 
 
-def diagnosis(state: GroupState) -> list[Warned]:
+def diagnosis(state: GroupState) -> list[AttentionNote]:
     """Return what explains a group's lag, most important first; empty if nothing does."""
     found = [
-        *(Warned(BAD, text) for text in state.missing),
+        *(AttentionNote(BAD, text) for text in state.missing),
         *_forbidden(state),
         *_differing(state.membership),
     ]
@@ -73,12 +73,12 @@ def diagnosis(state: GroupState) -> list[Warned]:
         return found
     members = state.membership.members
     found += [
-        Warned(WARN, f"These reasons may be incomplete: {text}")
+        AttentionNote(WARN, f"These reasons may be incomplete: {text}")
         for text in state.membership.unknown
     ]
     if not members and not state.membership.unknown:
         text = "No consumer is connected: messages wait until one connects."
-        return [Warned(BAD, text), *found]
+        return [AttentionNote(BAD, text), *found]
     return [
         *found,
         *_failing(members),
@@ -89,15 +89,15 @@ def diagnosis(state: GroupState) -> list[Warned]:
     ]
 
 
-def _forbidden(state: GroupState) -> Iterator[Warned]:
+def _forbidden(state: GroupState) -> Iterator[AttentionNote]:
     for broker, may in sorted(state.may_consume.items()):
         if not may:
-            yield Warned(
+            yield AttentionNote(
                 BAD, f"Broker {broker} does not let this group consume: consumeEnable is off."
             )
 
 
-def _differing(membership: ConnectedMembers) -> Iterator[Warned]:
+def _differing(membership: ConnectedMembers) -> Iterator[AttentionNote]:
     """Name topics to which members subscribe differently: then each gets messages of the other."""
     known = [each for each in membership.members if each.subscriptions is not None]
     topics = sorted({topic for each in known for topic in each.subscriptions or {}})
@@ -109,25 +109,25 @@ def _differing(membership: ConnectedMembers) -> Iterator[Warned]:
             f"{count} subscribe to {text!r}" if text else f"{count} do not subscribe to it"
             for text, count in said.most_common(4)
         ]
-        yield Warned(
+        yield AttentionNote(
             BAD,
             f"Members differ about topic {topic}: {', '.join(parts)}. RocketMQ assigns queues as if"
             " all were equal, so messages are lost to the group or wait.",
         )
 
 
-def _failing(members: Sequence[ReportedMember]) -> Iterator[Warned]:
+def _failing(members: Sequence[ReportedMember]) -> Iterator[AttentionNote]:
     failing = [each for each in members if each.failing > 0]
     if failing:
         rate = sum(each.failing for each in failing)
-        yield Warned(
+        yield AttentionNote(
             BAD,
             f"Handlers fail {rate:,.2f} messages a second, most at {failing[0].client_id}: each is"
             " delivered again later, and becomes a dead letter in the end.",
         )
 
 
-def _hanging(state: GroupState) -> Iterator[Warned]:
+def _hanging(state: GroupState) -> Iterator[AttentionNote]:
     """Name members that hold messages and finish none."""
     for member in state.membership.members:
         held = [each for each in member.queues.values() if each.cached_msg_count > 0]
@@ -135,14 +135,14 @@ def _hanging(state: GroupState) -> Iterator[Warned]:
         if held and 0 < last < state.now - _IDLE:
             count = sum(each.cached_msg_count for each in held)
             seconds = (state.now - last) // 1000
-            yield Warned(
+            yield AttentionNote(
                 BAD,
                 f"{member.client_id} holds {count:,} messages and has finished none for"
                 f" {seconds:,} s: its handler may hang.",
             )
 
 
-def _unassigned(state: GroupState) -> Iterator[Warned]:
+def _unassigned(state: GroupState) -> Iterator[AttentionNote]:
     """Name queues with a lag that no member consumes."""
     membership = state.membership
     is_assigned = membership.model != _BROADCASTING and membership.consume_type != _POP
@@ -155,10 +155,12 @@ def _unassigned(state: GroupState) -> Iterator[Warned]:
     lagging = [row for row in state.progress if row.lag > 0 and queue_of(row) not in owned]
     for topic, count in sorted(Counter(row.topic for row in lagging).items()):
         why = "" if topic in membership.subscriptions else ": no member subscribes to this topic"
-        yield Warned(BAD, f"{count:,} queues of {topic} with waiting messages have no member{why}.")
+        yield AttentionNote(
+            BAD, f"{count:,} queues of {topic} with waiting messages have no member{why}."
+        )
 
 
-def _one_queue(state: GroupState) -> Iterator[Warned]:
+def _one_queue(state: GroupState) -> Iterator[AttentionNote]:
     rows = [row for row in state.progress if not row.topic.startswith(RETRY_PREFIX)]
     if len(rows) < 2:
         return
@@ -167,16 +169,16 @@ def _one_queue(state: GroupState) -> Iterator[Warned]:
         return
     owned = owners(state.membership.members).get(queue_of(worst), [])
     whose = f", which {owned[0].client_id} consumes" if owned else ""
-    yield Warned(
+    yield AttentionNote(
         WARN,
         f"{worst.lag / state.lag:.0%} of the lag is in queue {worst.queue_id} of {worst.topic} on"
         f" {worst.broker_name}{whose}. Producers may use few keys, or this member is slow.",
     )
 
 
-def _slow(state: GroupState) -> Iterator[Warned]:
+def _slow(state: GroupState) -> Iterator[AttentionNote]:
     if state.out_rate > 0 and state.in_rate > _CLEARLY * state.out_rate:
-        yield Warned(
+        yield AttentionNote(
             WARN,
             f"Producers send {state.in_rate:,.1f} messages a second, and the group receives"
             f" {state.out_rate:,.1f}: the lag grows. Add members or threads, or make the handler"
@@ -185,6 +187,6 @@ def _slow(state: GroupState) -> Iterator[Warned]:
     elif state.out_rate > _CLEARLY * state.in_rate:
         seconds = state.lag / max(state.out_rate - state.in_rate, 0.01)
         if seconds < 1e7:
-            yield Warned(
+            yield AttentionNote(
                 WARN, f"The group catches up. At this rate, it needs about {seconds / 60:,.0f} min."
             )

@@ -13,10 +13,13 @@ from mqlake.console.cluster.view import ClusterView
 from mqlake.console.messages.bodies import plain_body
 from mqlake.errors import MqlakeError
 from mqlake.formats.topic_names import TRACE_TOPIC
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.errors import RemotingError
 
 _BETWEEN: Final = "\x01"
 _END: Final = "\x02"
 _MOST: Final = 64
+_NO_STEPS: Final = "No client reported this message. Clients report only if tracing is on in them."
 _OUTCOMES: Final = {
     "0": "consumed",
     "1": "timed out",
@@ -50,6 +53,8 @@ async def trace_of(view: ClusterView, message_id: str) -> tuple[list[TraceStep],
         silent: list[BrokerFailure] = []
         found = await messages.by_key(view.admin, TRACE_TOPIC, message_id, _MOST, missing=silent)
     except MqlakeError as error:
+        if isinstance(error, RemotingError) and error.code == ResponseCode.TOPIC_NOT_EXIST:
+            return [], _NO_STEPS
         return [], f"The trace topic cannot be read: {error}"
     steps = [
         step
@@ -59,7 +64,7 @@ async def trace_of(view: ClusterView, message_id: str) -> tuple[list[TraceStep],
     if not steps and silent:
         return [], silent[0].missing("steps of this message may be missing")
     if not steps:
-        return [], "No client reported this message. Clients report only if tracing is on in them."
+        return [], _NO_STEPS
     return sorted(steps, key=lambda each: each.at), ""
 
 

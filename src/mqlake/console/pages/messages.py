@@ -309,7 +309,9 @@ async def _track(view: ClusterView, group: str, found: FoundMessage) -> str:
         if row.broker_name == found.broker and row.queue_id == record.queue_id:
             if row.consumer_offset > record.queue_offset:
                 return "has consumed it, skipped it, or does not select its tag"
-            return f"has not consumed it: {record.queue_offset - row.consumer_offset:,} before it"
+            before = record.queue_offset - row.consumer_offset
+            where = f"{before:,} messages are before it" if before else "it is the next one"
+            return f"has not consumed it: {where}"
     return "has no offset in its queue"
 
 
