@@ -11,7 +11,7 @@ from mqlake.grpc.status import GrpcError, GrpcStatus
 
 def test_requests_are_found_however_they_arrive() -> None:
     sent, found = b"".join(map(prefixed, (b"one", b"", b"three"))), list[bytes]()
-    requests = RequestBytes(10)
+    requests = RequestBytes(10, "someSize")
     for at in range(len(sent)):
         requests.add(sent[at : at + 1])
         while (message := requests.take()) is not None:
@@ -21,7 +21,7 @@ def test_requests_are_found_however_they_arrive() -> None:
 
 
 def test_it_says_how_much_a_request_lacks() -> None:
-    requests, sent = RequestBytes(10), prefixed(b"12345")
+    requests, sent = RequestBytes(10, "someSize"), prefixed(b"12345")
     assert (requests.missing(), requests.is_incomplete) == (5, False)
     requests.add(sent[:2])
     assert (requests.missing(), requests.is_incomplete) == (3, True)
@@ -33,7 +33,7 @@ def test_it_says_how_much_a_request_lacks() -> None:
 
 
 def test_taken_requests_hold_no_memory() -> None:
-    requests = RequestBytes(1000)
+    requests = RequestBytes(1000, "someSize")
     rest = prefixed(b"a")
     requests.add(prefixed(bytes(1000)) * 100 + rest)
     for _ in range(100):
@@ -43,7 +43,7 @@ def test_taken_requests_hold_no_memory() -> None:
 
 
 def test_what_arrived_can_be_forgotten() -> None:
-    requests = RequestBytes(10)
+    requests = RequestBytes(10, "someSize")
     requests.add(prefixed(b"one") + b"\0")
     requests.take()
     requests.clear()
@@ -51,7 +51,7 @@ def test_what_arrived_can_be_forgotten() -> None:
 
 
 def test_a_request_that_is_compressed_is_refused() -> None:
-    requests = RequestBytes(10)
+    requests = RequestBytes(10, "someSize")
     requests.add(b"\1" + prefixed(b"")[1:])
     with pytest.raises(GrpcError, match="accepts identity") as caught:
         requests.take()
@@ -59,9 +59,9 @@ def test_a_request_that_is_compressed_is_refused() -> None:
 
 
 def test_a_request_that_is_too_large_is_refused_before_it_has_arrived() -> None:
-    requests = RequestBytes(10)
+    requests = RequestBytes(10, "someSize")
     requests.add(prefixed(bytes(11))[:5])
-    with pytest.raises(GrpcError, match="11 bytes: the limit of this method is 10") as caught:
+    with pytest.raises(GrpcError, match=r"11 bytes: .* is 10 \(someSize\)") as caught:
         requests.missing()
     assert caught.value.status is GrpcStatus.RESOURCE_EXHAUSTED
 

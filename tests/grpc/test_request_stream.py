@@ -29,7 +29,7 @@ TELEMETRY = bidirectional("Telemetry", TelemetryCommand, TelemetryCommand, unser
 
 def stream_of(sent: Sent, method: Method) -> RequestStream:
     """Return the requests of a new call."""
-    return RequestStream(sent.outlet, 1, method, MOST)
+    return RequestStream(sent.outlet, 1, method, MOST, "someSize")
 
 
 def receive(requests: RequestStream, data: bytes, *, is_last: bool = False) -> None:

@@ -14,6 +14,7 @@ from mqlake.broker.broker import Broker
 from mqlake.errors import MqlakeError
 from mqlake.formats.config.topics import Topic
 from mqlake.grpc.messages import Code, SendMessageRequest, SendMessageResponse
+from mqlake.grpc.method import SERVICE
 from mqlake.programs import ports
 from mqlake.programs.broker import BrokerProgram, starting_settings
 from mqlake.proxy import local
@@ -60,6 +61,25 @@ def test_messages_come_in_over_the_port(tmp_path: Path) -> None:
         async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
             with pytest.raises(grpc.aio.AioRpcError):
                 await channel.unary_unary(SEND)(b"", metadata=METADATA)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("method", "setting"),
+    [("SendMessage", "grpcMaxInboundMessageSize"), ("Heartbeat", "grpcMaxInboundRequestSize")],
+)
+def test_a_request_that_is_too_large_names_the_setting(
+    tmp_path: Path, method: str, setting: str
+) -> None:
+    async def run() -> None:
+        port = ports.free_port()
+        sizes = {"maxMessageSize": 1024, setting: 4096}
+        async with program(tmp_path, port, **sizes):
+            async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+                with pytest.raises(grpc.aio.AioRpcError, match=rf"is 4096 \({setting}\)") as caught:
+                    await channel.unary_unary(f"/{SERVICE}/{method}")(bytes(4097))
+            assert caught.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
 
     asyncio.run(run())
 

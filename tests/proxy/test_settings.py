@@ -70,3 +70,15 @@ def test_the_largest_message_fits_into_a_request() -> None:
     limits = grpc_limits(ProxySettings(max_message_size=64 << 20))
     assert limits.message >= 64 << 20
     assert limits.memory >= 4 * limits.message
+
+
+def test_the_sizes_of_requests_are_settings() -> None:
+    limits = grpc_limits(
+        ProxySettings(
+            max_message_size=1 << 20,
+            grpc_max_inbound_message_size=3 << 20,
+            grpc_max_inbound_request_size=5 << 20,
+        )
+    )
+    assert (limits.message, limits.other) == (3 << 20, 5 << 20)
+    assert grpc_limits(ProxySettings()).message == 8 << 20

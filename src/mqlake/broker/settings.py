@@ -450,6 +450,11 @@ class BrokerSettings(ReplicationSettings, frozen=True, rename="camel", kw_only=T
     grpc_server_port: Restart[Annotated[int, Within(0, LAST_PORT)]] = 0
     """The port for RocketMQ 5's own clients, which speak gRPC ([grpc.md](grpc.md)); usually 8081.
     0: none."""
+    grpc_max_inbound_message_size: Restart[Annotated[int, Within(1024, 256 << 20)]] = 8 << 20
+    """The maximum bytes of a gRPC request to send messages; it may have twice `maxMessageSize` in
+    any case. RocketMQ's default: 130 MiB, for every request."""
+    grpc_max_inbound_request_size: Restart[Annotated[int, Within(1024, 256 << 20)]] = 1 << 20
+    """The maximum bytes of any other gRPC request. RocketMQ has no such setting."""
     enable_topic_message_type_check: Restart[bool] = True
     """Whether messages over gRPC are refused whose type is not the one that the topic is for."""
     min_invisible_time_mills_for_recv: Restart[Interval] = 10_000

@@ -11,7 +11,7 @@ class GrpcLimits(NamedTuple):
     Attributes:
         message: maximum bytes of a request to send messages; upstream's
             `grpcMaxInboundMessageSize`.
-        other: maximum bytes of any other request.
+        other: maximum bytes of any other request: setting `grpcMaxInboundRequestSize`.
         headers: maximum bytes of the headers of a call, decoded and as RFC 9113 counts them.
         memory: maximum bytes that are held for all connections together: incomplete requests,
             requests that are served, responses that wait to be read. Beyond it, the greediest

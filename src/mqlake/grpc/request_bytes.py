@@ -30,12 +30,13 @@ class RequestBytes:
 
     Args:
         most: bytes that one message may have.
+        setting: what sets this maximum.
     """
 
-    __slots__ = ("_at", "_data", "_most")
+    __slots__ = ("_at", "_data", "_most", "_setting")
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, most: int, setting: str) -> None:
+        self._most, self._setting = most, setting
         self._data = bytearray()
         self._at = 0
 
@@ -78,7 +79,8 @@ class RequestBytes:
         if size > self._most:
             raise GrpcError(
                 GrpcStatus.RESOURCE_EXHAUSTED,
-                f"a request of {size} bytes: the limit of this method is {self._most}",
+                f"a request of {size} bytes: the limit of this method is {self._most} "
+                f"({self._setting})",
             )
         return max(0, PREFIX_SIZE + size - self.held)
 

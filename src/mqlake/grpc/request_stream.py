@@ -29,7 +29,7 @@ class RequestStream:
         outlet: what the connection sends.
         number: the stream.
         method: what is called.
-        most: bytes that one request may have.
+        most, setting: bytes that one request may have, and what sets this maximum.
     """
 
     __slots__ = (
@@ -44,9 +44,11 @@ class RequestStream:
         "_window",
     )
 
-    def __init__(self, outlet: Outlet, number: int, method: Method, most: int) -> None:
+    def __init__(
+        self, outlet: Outlet, number: int, method: Method, most: int, setting: str
+    ) -> None:
         self._outlet, self._number, self._method = outlet, number, method
-        self._bytes = RequestBytes(most)
+        self._bytes = RequestBytes(most, setting)
         self._window, self._held = WINDOW, 0
         self._has_ended = self._is_closed = False
         self._arrival: asyncio.Future[None] | None = None

@@ -137,7 +137,9 @@ class ServedCall:
         return limits.message if self._method.name == _LARGE_METHOD else limits.other
 
     def _new_requests(self) -> RequestStream:
-        return RequestStream(self._outlet, self.output.number, self._method, self._most)
+        is_large = self._method.name == _LARGE_METHOD
+        setting = "grpcMaxInboundMessageSize" if is_large else "grpcMaxInboundRequestSize"
+        return RequestStream(self._outlet, self.output.number, self._method, self._most, setting)
 
     def _start_if_complete(self, requests: RequestStream) -> None:
         try:

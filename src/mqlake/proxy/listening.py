@@ -58,10 +58,11 @@ class ListeningService:
 def grpc_limits(settings: ProxySettings) -> GrpcLimits:
     """Return limits of connections with which every message that is allowed can arrive."""
     usual = GrpcLimits()
-    message = max(usual.message, 2 * settings.max_message_size)
+    message = max(settings.grpc_max_inbound_message_size, 2 * settings.max_message_size)
     return usual._replace(
         message=message,
-        memory=max(usual.memory, _LARGEST * message),
+        other=settings.grpc_max_inbound_request_size,
+        memory=max(usual.memory, _LARGEST * max(message, settings.grpc_max_inbound_request_size)),
         calls=settings.grpc_max_concurrent_calls_per_connection,
         idle=settings.grpc_client_idle_time_mills / 1000,
         share=settings.max_address_share,

@@ -12,6 +12,7 @@ _MOST_BYTES = 1 << 30
 _LONGEST = 365 * 24 * 60 * 60 * 1000
 Milliseconds = Annotated[int, Within(1, _LONGEST)]
 Bytes = Annotated[int, Within(1, _MOST_BYTES)]
+RequestSize = Annotated[int, Within(1024, 256 << 20)]
 
 
 class ProxySettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -78,6 +79,11 @@ class ProxySettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Maximum number of topics that one client may publish or subscribe to."""
     grpc_max_concurrent_calls_per_connection: Annotated[int, Within(1, 1_000_000)] = 4096
     """Maximum number of calls of one connection at a time."""
+    grpc_max_inbound_message_size: RequestSize = 8 << 20
+    """Maximum bytes of a request to send messages; it may have twice `maxMessageSize` in any case.
+    RocketMQ's default: 130 MiB, for every request."""
+    grpc_max_inbound_request_size: RequestSize = 1 << 20
+    """Maximum bytes of any other request. RocketMQ's proxy has no such setting."""
     grpc_client_idle_time_mills: Annotated[int, Within(0, _LONGEST)] = 120_000
     """How long a connection without calls stays open; 0: for ever."""
 
