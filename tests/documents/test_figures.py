@@ -11,6 +11,7 @@ import pytest
 from mqlake.arrow.consumer import ArrowConsumer
 from mqlake.broker.acting.family import GIVES_BACK as ACTING_GIVES_BACK
 from mqlake.broker.lane.layout import LONGEST_FRAME as LANE_LONGEST
+from mqlake.broker.lane.layout import REST_ROWS, REST_SHARE
 from mqlake.broker.lane.pull_tables import MOST_DECISIONS
 from mqlake.broker.lane.pulls import MOST_LEARNED
 from mqlake.broker.parking import GRAIN as PARKING_GRAIN
@@ -125,6 +126,7 @@ TEXTS = {
         f"keeps up to {MOST_DECISIONS:,} decisions",
         f"of which each connection may add {MOST_LEARNED}",
         f"frames of more than {kib(LANE_LONGEST)}",
+        f"for {REST_ROWS} connections at most, and for {REST_SHARE} of one address",
         f"A start waits {WORDS[round(REGISTRATION_FIRST)]} seconds",
         f"creates or changes a topic waits {WORDS[round(REGISTRATION_CHANGE)]} seconds",
     ),

@@ -15,10 +15,11 @@ from mqlake.errors import MqlakeError
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.command import Command
 from tests.broker.lane.lanes import served, with_lane
-from tests.broker.lane.raw_client import KINDS, RawClient, usual
+from tests.broker.lane.raw_client import FIELDS, KINDS, RawClient, usual
 from tests.broker.lane.test_connections import bodies, joined, seats
 from tests.broker.running import Running, running, to
-from tests.broker.send.random_sends import KEY, TOPIC
+from tests.broker.send.random_sends import KEY, TOPIC, batch
+from tests.broker.send.test_inner_batches import body, make
 
 pytestmark = pytest.mark.skipif(not is_chosen(), reason="there is no lane")
 
@@ -178,5 +179,25 @@ def test_what_was_acknowledged_is_in_the_log(tmp_path: Path) -> None:
             shutil.copytree(tmp_path / "store", copy)
         async with running(copy) as again:
             assert bodies(again) == [b"%d" % number for number in range(100)]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_batch_to_a_topic_of_batch_queues_is_one_record(tmp_path: Path, kind: int) -> None:
+    async def run() -> None:
+        async with with_lane(tmp_path) as (broker, calls):
+            await make(broker)
+            client = await joined(broker)
+            assert (await one(client, kind=kind, b="Orders")).code == ResponseCode.SUCCESS
+            assert (await one(client, kind=kind)).code == ResponseCode.SUCCESS
+            before, fields = served(calls), FIELDS | {"m": "true"}
+            (whole,) = await client.ask(batch(fields | {"b": "Orders"}, body(0, 3), 5, kind))
+            assert whole.fields["batchUniqId"] == whole.fields["transactionId"]
+            assert served(calls) == before
+            (single,) = await client.ask(batch(fields, body(0, 3), 5, kind))
+            assert len(single.fields["msgId"].split(",")) == 3
+            assert served(calls) == before + 1
+            assert [each.body for each in broker.records(TOPIC)[-3:]] == [b"0", b"1", b"2"]
 
     asyncio.run(run())

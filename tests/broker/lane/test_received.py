@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from mqlake.broker.lane import lane
 from mqlake.broker.lane.choice import is_chosen
 from mqlake.broker.lane.kernel import LaneKernel
 from mqlake.broker.lane.lane import Lane
@@ -32,9 +33,9 @@ def switch(monkeypatch: pytest.MonkeyPatch, *, on: bool) -> list[int]:
     """Let received sends be taken or not; return the list of what is taken, in bytes."""
     taken, usual = list[int](), Lane.take
 
-    def take(lane: Lane, peer: Peer, frames: Frames) -> int:
+    def take(own: Lane, peer: Peer, frames: Frames) -> int:
         at = frames.at
-        count = usual(lane, peer, frames) if on else 0
+        count = usual(own, peer, frames) if on else 0
         taken.append(frames.at - at)
         return count
 
@@ -90,6 +91,23 @@ def test_bursts_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     switch(monkeypatch, on=False)
     for found, expected in zip(in_lane, simulated.run(run(tmp_path / "otherwise")), strict=True):
         assert found == expected
+
+
+def test_the_first_send_is_served_however_long_its_topic_took(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = switch(monkeypatch, on=True)
+    monkeypatch.setattr(lane, "_SHORT_TURN", 0)
+    frame = usual(random.Random(1), 1)
+
+    async def run() -> None:
+        async with running(tmp_path) as broker:
+            await warm(broker)
+            for _ in range(3):
+                await ask(broker, frame, 1)
+            assert [each for each in taken if each] == [len(frame)] * 3
+
+    simulated.run(run())
 
 
 def test_a_lane_that_fails_is_used_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -191,8 +191,10 @@ class Lane:
         kernel.numbers[layout.UNTIL] = until = monotonic_ns() + _SHORT_TURN
         self._taken = peer
         try:
-            while self._serve_bytes(kernel, peer, host, frames) and monotonic_ns() < until:
-                pass
+            while self._serve_bytes(kernel, peer, host, frames):
+                # The first frame is served, however long it took to answer the kernel's questions.
+                if frames.at > begin and monotonic_ns() >= until:
+                    break
         except Exception:  # It would fail again and again, for each connection.
             _log.error("the lane is used no more, because it failed")
             self.stop()
