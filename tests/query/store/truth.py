@@ -27,7 +27,10 @@ def plain_body(golden: GoldenStore, offset: int, sha1: str) -> bytes:
     """
     segments = {int(path.name): path for path in (golden.path / "commitlog").iterdir()}
     base = max(start for start in segments if start <= offset)
-    body = record.decode(segments[base].read_bytes(), offset - base).body
+    with segments[base].open("rb") as segment:  # It may have a gigabyte.
+        segment.seek(offset - base)
+        size = segment.read(4)
+        body = record.decode(size + segment.read(int.from_bytes(size) - 4), 0).body
     assert hashlib.sha1(body).hexdigest() == sha1
     return zlib.decompress(body)
 
