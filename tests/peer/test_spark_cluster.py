@@ -1,7 +1,9 @@
 """A Spark cluster, a broker of Java and one of mqlake; `python -m tests.peer.spark_cluster`.
 
-This takes a minute: it starts ten JVMs, two of them drivers with Delta Lake. `make nightly` runs
-three workers, and kills each of the four 25 times.
+This takes a minute: it starts ten JVMs, two of them drivers with Delta Lake. `make cluster-test`
+runs it. `make nightly` has three workers, and kills each of the four 25 times. `make test` has the
+parts: it kills a worker of a cluster in tests/spark/test_cluster.py and drivers in
+tests/spark/follow, and reads brokers in tests/query/live and tests/peer/test_spark_live.py.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import pytest
 from tests.peer.java_build import JavaMissingError
 from tests.peer.spark_cluster.run import run
 
-pytestmark = [pytest.mark.peer, pytest.mark.spark]
+pytestmark = [pytest.mark.peer, pytest.mark.spark, pytest.mark.nightly]
 
 
 @pytest.mark.timeout(1800)
