@@ -68,6 +68,16 @@ def number_text(count: float) -> str:
     return f"{count:,}" if isinstance(count, int) else f"{count:,.1f}"
 
 
+def counted(count: int, word: str) -> str:
+    """Return a number with its noun, such as "1 segment" or "2,000 segments"."""
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def noun(count: int, word: str) -> str:
+    """Return the noun that follows a number which is shown by itself."""
+    return word if count == 1 else f"{word}s"
+
+
 def duration_text(milliseconds: float) -> str:
     """Return a duration for people, in its two largest units, such as "2 h 5 min"."""
     rest = max(0, int(milliseconds)) // 1000
@@ -127,6 +137,8 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    of_numbers: dict[str, Any] = {"counted": counted, "noun": noun}
+    made.filters.update(of_numbers)
     made.filters.update(
         bytes=bytes_text,
         number=number_text,

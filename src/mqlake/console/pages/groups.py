@@ -107,7 +107,7 @@ async def _group(request: Request) -> Response:
     owned = owners(members)
     rows = [
         (row, [each.client_id for each in owned.get(queue_of(row), [])])
-        for row in state.progress
+        for row in sorted(state.progress, key=lambda row: -row.lag)  # Where it lags comes first.
         if only in ("", row.topic)
     ]
     clusters = await view.clusters()

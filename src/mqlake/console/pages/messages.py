@@ -13,6 +13,7 @@ from mqlake.admin import groups, messages, topics
 from mqlake.admin.each_broker import BrokerFailure
 from mqlake.console.access.changes import change, done, reading
 from mqlake.console.access.forms import LARGE_BYTES, PostedForm
+from mqlake.console.cluster import topics as topic_data
 from mqlake.console.cluster.members import membership
 from mqlake.console.cluster.view import ClusterView
 from mqlake.console.messages import search
@@ -39,6 +40,8 @@ _WAYS: Final = {
     "id": "offset message id",
     "offset": "queue offset",
 }
+_SUGGESTED: Final = 200
+"""Topics that the field of a search suggests."""
 _TRACKED: Final = 20
 """Groups whose offsets the page of a message asks for."""
 
@@ -108,11 +111,21 @@ async def _search(request: Request) -> Response:
         ways=_WAYS,
         result=result,
         rows=[_row(each) for each in result.found] if result else [],
+        topics=await _suggested(request),
         most=search.MOST,
         seconds=int(search.SECONDS),
         later=url("/messages", **later) if later else "",
         line=_line(request, query),
     )
+
+
+async def _suggested(request: Request) -> list[str]:
+    """Return topics to choose from; none if they are not known."""
+    try:
+        names = await topic_data.names(cluster_of(request))
+    except MqlakeError:
+        return []
+    return [name for name in names if topic_data.kind_of(name) == "normal"][:_SUGGESTED]
 
 
 async def _found(view: ClusterView, query: _Query) -> SearchResult:
