@@ -65,6 +65,7 @@ from mqlake.tls.settings import server_tls
 
 if TYPE_CHECKING:
     from mqlake.broker.lane.lane import Lane
+    from mqlake.broker.lane.pulls import LanePulls
 
 _LONGEST_LANE_TURN = 5
 """Milliseconds."""
@@ -214,9 +215,10 @@ class Broker(RemotingService):
         settings, replication = self.settings, self.state.replication
         limits = Limits(memory=settings.max_connection_memory, share=settings.max_address_share)
         slow, exporter = settings.slow_request_millis, settings.metrics_exporter_type
-        lane = self._open_lane()
+        pulls = self._open_lane_pulls(undo)
+        lane = self._open_lane(pulls)
         self._server = server = RemotingServer(
-            self._routes(lane, undo),
+            self._routes(lane, pulls),
             limits,
             self._checks(),
             server_tls(settings),
@@ -241,11 +243,23 @@ class Broker(RemotingService):
         undo.push_async_callback(replication.stop)
         await replication.start(server.budget)
 
-    def _routes(self, lane: Lane | None, undo: AsyncExitStack) -> Sequence[Route]:
+    def _routes(self, lane: Lane | None, pulls: LanePulls | None) -> Sequence[Route]:
         """Return the routes, of which the lane serves usual sends and pulls."""
         routes = self.routes if lane is None else lane.routes(self.routes)
-        if not lane_is_chosen() or self.state.access.checks:
+        if pulls is None:
             return routes
+        take, kinds = pulls.take, tuple(Serialization)
+
+        def served(route: Route) -> Route:
+            is_pull = route.code == RequestCode.PULL_MESSAGE
+            return replace(route, run=take, run_kinds=kinds) if is_pull else route
+
+        return tuple(map(served, routes))
+
+    def _open_lane_pulls(self, undo: AsyncExitStack) -> LanePulls | None:
+        """Return what serves usual pulls; None if they take the ordinary path."""
+        if not lane_is_chosen() or self.state.access.checks:
+            return None
         # Without compiled kernels, these modules cannot be imported.
         from mqlake.broker.lane.pull_decisions import PullDecisions
         from mqlake.broker.lane.pulls import LanePulls
@@ -254,27 +268,21 @@ class Broker(RemotingService):
         requests = next(each for each in self.families if isinstance(each, PullRequests))
         pulls = LanePulls(requests, state, runtime, PullDecisions(requests, state, runtime))
         undo.callback(pulls.stop)
-        kinds = tuple(Serialization)
+        return pulls
 
-        def served(route: Route) -> Route:
-            is_pull = route.code == RequestCode.PULL_MESSAGE
-            return replace(route, run=pulls.take, run_kinds=kinds) if is_pull else route
-
-        return tuple(map(served, routes))
-
-    def _open_lane(self) -> Lane | None:
-        """Return what serves usual sends; None if they take the ordinary path."""
+    def _open_lane(self, pulls: LanePulls | None) -> Lane | None:
+        """Return what serves usual sends, and reads connections; None if it is not wanted."""
         state, runtime = self.state, self.runtime
         # A turn of the lane has one duration for the log of slow requests.
         is_timed = 0 < self.settings.slow_request_millis < _LONGEST_LANE_TURN
-        if not lane_is_chosen() or state.access.checks or is_timed:
+        if pulls is None or is_timed:
             return None
         # Without compiled kernels, these modules cannot be imported.
         from mqlake.broker.lane.decisions import SendDecisions
         from mqlake.broker.lane.lane import Lane
 
         sends = next(each for each in self.families if isinstance(each, SendMessages))
-        lane = Lane(sends, state, SendDecisions(sends, state, runtime))
+        lane = Lane(sends, state, SendDecisions(sends, state, runtime), pulls)
         runtime.live.on_change(lane.clear, *QUOTAS)
         return lane
 

@@ -15,6 +15,7 @@ from mqlake.broker.lane import layout
 from mqlake.broker.lane.answers import LaneAnswers, lane_answers
 from mqlake.broker.lane.compiled.topics import enter
 from mqlake.broker.lane.compiled.turn import serve
+from mqlake.broker.lane.pull_tables import PullArrays, PullTables
 from mqlake.broker.lane.rests import Rests
 from mqlake.broker.lane.topics import LaneTopics
 from mqlake.dispatch.compiled.put_sent import NUMBERS
@@ -70,7 +71,7 @@ class LaneKernel:
         first_times: the same, for quick access to one of them.
     """
 
-    def __init__(self, usual: UsualSends | None, topics: LaneTopics) -> None:
+    def __init__(self, usual: UsualSends | None, topics: LaneTopics, pulls: PullArrays) -> None:
         self._state = np.zeros(layout.STATES, np.int64)
         self.numbers = self._state.data
         self._time = np.zeros(2, np.int64)
@@ -98,7 +99,7 @@ class LaneKernel:
             self._state[place] = array.ctypes.data
         self._serve: Callable[..., int]
         self._texts, self._most, self._own = _NO_ANSWERS, np.zeros(4, np.int64), _NOTHING
-        self._topics, self.is_usable = topics, False
+        self._topics, self._pulls, self.is_usable = topics, pulls, False
         if usual is not None:
             self.change(usual)
         self._bind()
@@ -138,7 +139,7 @@ class LaneKernel:
         return kept + self.take() if self.numbers[layout.CONNECTION] == socket else kept
 
     def take_served(self, socket: int) -> int:
-        """Return how many sends of a connection were served since the last call."""
+        """Return how many frames of a connection were served since the last call."""
         found, self._seats[layout.SERVED, socket] = int(self._seats[layout.SERVED, socket]), 0
         return found
 
@@ -192,13 +193,14 @@ class LaneKernel:
             topics.touched,
             topics.marks,
             self.times,
+            self._pulls,
         )
         self._serve = entry_point_for(serve, _NO_LOG, self._data, *self._arguments)
 
     # Calls
 
     def serve(self, log: Bytes) -> int:
-        """Serve sends; return why that ends: see `layout`."""
+        """Serve sends and pulls; return why that ends: see `layout`."""
         return self._serve(log, self._data, *self._arguments)
 
     def serve_bytes(self, log: Bytes, data: bytes, host: bytes) -> tuple[int, int]:
@@ -278,10 +280,10 @@ def _whole(data: bytes) -> int:
     return at
 
 
-def load_kernel(usual: UsualSends, topics: LaneTopics) -> LaneKernel:
+def load_kernel(usual: UsualSends, topics: LaneTopics, pulls: PullArrays) -> LaneKernel:
     """Load the kernel, and make one."""
     load()
-    return LaneKernel(usual, topics)
+    return LaneKernel(usual, topics, pulls)
 
 
 def load() -> None:
@@ -295,7 +297,8 @@ def call_each() -> None:
     topics = LaneTopics()
     topics.add("T", 1, b"")
     # Its time is over before it asks for connections.
-    LaneKernel(None, topics).serve(np.zeros(1, np.uint8))
+    pulls = PullTables(np.zeros((1, 3), np.int64)).arrays
+    LaneKernel(None, topics, pulls).serve(np.zeros(1, np.uint8))
 
 
 if __name__ == "__main__":

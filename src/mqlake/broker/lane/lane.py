@@ -1,10 +1,10 @@
-"""The lane: serves usual sends in a kernel.
+"""The lane: serves usual sends and pulls in a kernel.
 
-Of most connections, it receives them itself: a connection joins once a usual send has arrived over
+Of most connections, it receives them itself: a connection joins once a usual one has arrived over
 it, and leaves as soon as something else is to be done for it; then its transport reads it again.
 What the kernel does not know is passed to the connection, in the order of arrival. Of others, such
 as those with TLS, it serves what their transports have received. The lane remembers nothing but
-what the ordinary path has decided before (`SendDecisions`).
+what the ordinary path has decided before (`SendDecisions`, `PullDecisions`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from mqlake.broker.lane import layout
 from mqlake.broker.lane.counts import LaneCounts
 from mqlake.broker.lane.decisions import SendDecisions
 from mqlake.broker.lane.kernel import LaneKernel, load_kernel
+from mqlake.broker.lane.pull_turns import PullTurns
+from mqlake.broker.lane.pulls import LanePulls
 from mqlake.broker.lane.seats import Seats, host_of
 from mqlake.broker.lane.withheld import Withheld, WithheldAnswers
 from mqlake.broker.send.send import SendMessages
@@ -50,13 +52,16 @@ _log = logging.getLogger(__name__)
 
 
 class Lane:
-    """Serves usual sends. It is a `DirectReader`.
+    """Serves usual sends and pulls. It is a `DirectReader`.
 
     `open` is to be called before anything else but `routes`.
     """
 
-    def __init__(self, sends: SendMessages, state: BrokerState, decisions: SendDecisions) -> None:
+    def __init__(
+        self, sends: SendMessages, state: BrokerState, decisions: SendDecisions, pulls: LanePulls
+    ) -> None:
         self._sends, self._state, self._decisions = sends, state, decisions
+        self._lane_pulls = pulls
         self._appends, self._clock = state.store.appends, state.store.clock
         self._outside, self._unconfirmed = state.store.appends.outside, sends.unconfirmed
         self._loop = asyncio.get_running_loop()
@@ -82,6 +87,7 @@ class Lane:
         """Serve the connections of a server, which has started."""
         self._server = server
         self._counts = LaneCounts(self._state.stats.put_times, server)
+        self._pulls = PullTurns(self._lane_pulls, server, self._seats.peer)
         self._withheld = WithheldAnswers(self._state, server, self._unconfirmed)
         server.read_directly(self)
 
@@ -89,6 +95,8 @@ class Lane:
 
     def join(self, peer: Peer) -> None:
         """Read a connection from now on, if possible."""
+        if self._kernel is None and not self._is_loaded():  # As long as only pulls arrive.
+            return
         kernel = self._kernel
         if kernel is None or peer.is_read_directly or not self._is_open():
             return
@@ -125,7 +133,8 @@ class Lane:
         """Load the kernel in another thread; until that is done, the lane serves nothing."""
         if self._loading is None:
             usual, topics = self._sends.usual(), self._decisions.topics
-            self._loading = self._loop.run_in_executor(None, load_kernel, usual, topics)
+            pulls = self._lane_pulls.tables.arrays
+            self._loading = self._loop.run_in_executor(None, load_kernel, usual, topics, pulls)
         return self._loading
 
     def _is_loaded(self) -> bool:
@@ -241,6 +250,7 @@ class Lane:
         until, kernel = monotonic_ns() + _TURN, self._kernel
         assert kernel is not None
         numbers = kernel.numbers
+        self._pulls.begin()
         while self._is_open():
             numbers[layout.UNTIL] = until
             reason = self._serve(kernel)
@@ -261,11 +271,13 @@ class Lane:
         self._note_rests(kernel)
 
     def _serve(self, kernel: LaneKernel) -> int:
-        """Call the kernel, and note what it has put."""
+        """Call the kernel, and note what it has served."""
+        self._pulls.prepare()
         reason = kernel.serve(self._prepare(kernel))
         # If answers were withheld, there may be more connections to serve.
         is_more = reason == layout.IDLE and kernel.numbers[layout.WITHHELD] > 0
         self._note(kernel)
+        self._pulls.note()
         return layout.FULL if is_more else reason
 
     def _prepare(self, kernel: LaneKernel) -> Bytes:
@@ -320,17 +332,21 @@ class Lane:
         if reason == layout.NEW_QUEUE:
             self._decisions.ask_offset(kernel.numbers[layout.QUEUE])
             return
+        if reason == layout.FIRST_PULL and self._pulls.expect():
+            return
         peer = self._seats.peer(kernel.numbers[layout.CONNECTION])
         if peer is None:
             kernel.take()
         elif reason == layout.UNREAD:
             peer.read_indirectly()
-        elif reason == layout.NEW_TOPIC and self._decisions.ask_topic(
-            peer, Frames(kernel.rest(), 0, _CODE)
-        ):
-            return
-        else:
+        elif not self._ask(kernel, peer, reason):
             self._pass_on(kernel, peer, reason)
+
+    def _ask(self, kernel: LaneKernel, peer: Peer, reason: int) -> bool:
+        """Find out what the kernel does not know about a frame; return whether it can serve it."""
+        if reason == layout.NEW_TOPIC:
+            return self._decisions.ask_topic(peer, Frames(kernel.rest(), 0, _CODE))
+        return reason == layout.PULL and self._pulls.ask(peer, kernel.rest())
 
     def _pass_on(self, kernel: LaneKernel, peer: Peer, reason: int) -> None:
         """Pass what was received on to its connection."""

@@ -114,10 +114,12 @@ of the length of the header, the opaque, the length of the fields, and that of t
 
 # Why the kernel returned.
 IDLE, LATE, OTHER, NEW_TOPIC, NEW_QUEUE, UNSENT, UNREAD, FULL, SERVED_ALL = range(9)
+FIRST_PULL, PULL = 9, 10
 """No connection has data, or answers are withheld. The time is over. What was received is to be
 served otherwise, from POSITION on. A topic is unknown, or the next offset of QUEUE. Answers from
 UNSENT_AT on were not accepted. CONNECTION cannot be read. Nothing more fits into what the caller
-takes between two calls. All whole frames of BYTES were served.
+takes between two calls. All whole frames of BYTES were served. Pulls may be served once the
+caller has prepared that. A pull was not served, for the reason in the state of pulls.
 """
 
 

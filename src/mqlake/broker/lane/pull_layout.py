@@ -81,13 +81,24 @@ MOST_NOTES: Final = 256
     POSITION,
     RECEIVED,
     TO,
-) = range(13)
+    MAY_SERVE,
+    REASON,
+    SPENT,
+    TOOK,
+    WAITED,
+    LONGEST,
+    LONGEST_OF,
+    LONGEST_COUNT,
+) = range(21)
 """The generation of mapped files and the version of the reads; the physical offsets between which
 records are; the number of mapped segments, and of served pulls. What LOOK and SEGMENT ask for: a
 queue, an offset in it and how many entries; a physical offset. For `serve_pulls`: positions in the
-data and in the answers.
+data and in the answers. For turns of the lane: whether pulls may be served; why one was not; the
+nanoseconds that were spent on what was received last, and that pulls took since they were counted;
+the same for each pull, with those that were answered together; the longest of these times, its
+connection and its pulls.
 """
-STATES: Final = 13
+STATES: Final = 21
 
 # Columns of a segment.
 SEGMENT_BASE, SEGMENT_ADDRESS, SEGMENT_SIZE = range(3)

@@ -42,6 +42,8 @@ _ENOUGH: Final = 16
 """Pulls after which the kernel is loaded: a broker with few needs no lane."""
 _TURN: Final = 0.002
 """Seconds after which the kernel's questions are left to the ordinary path."""
+_MOST_QUESTIONS: Final = 16
+"""Questions of the kernel without a pull that it serves: answers may displace each other."""
 
 _log = logging.getLogger(__name__)
 
@@ -71,7 +73,8 @@ class LanePulls:
         self._received = self._data.data
         self._loading: asyncio.Future[PullKernel] | None = None
         self._kernel: PullKernel | None = None
-        self._pulled, self._is_stopped = 0, False
+        self._pulled = self._questions = 0
+        self._is_stopped = self._leaves_next = False
 
     # Loading and stopping
 
@@ -97,6 +100,11 @@ class LanePulls:
         self._kernel = loading.result()
         return True
 
+    @property
+    def is_ready(self) -> bool:
+        """Return whether pulls may be served: the kernel is loaded, and has not failed."""
+        return self._kernel is not None
+
     def stop(self) -> None:
         """Serve no pull any more."""
         self._is_stopped, self._kernel = True, None
@@ -107,6 +115,9 @@ class LanePulls:
     def take(self, peer: Peer, frames: Frames) -> int:
         """Answer the first of these frames, as many as possible; return how many those were."""
         if self._kernel is None and not self._is_loaded():
+            return 0
+        if self._leaves_next:
+            self._leaves_next = False
             return 0
         try:
             return self._take(peer, frames)
@@ -132,10 +143,15 @@ class LanePulls:
         count = numbers[layout.NOTES]
         if count:
             frames.at = at + numbers[layout.POSITION]
-            answers = self._answers[: numbers[layout.TO]].tobytes()
+            # Before anything can fail: nobody else answers these pulls.
+            peer.send(self._answers[: numbers[layout.TO]].tobytes())
             self.apply(perf_counter() - begin)
-            peer.send(answers)
+            peer.note_suitable()
         return count
+
+    def leave_next(self) -> None:
+        """Leave the next frame to the ordinary path: the kernel did not serve it just now."""
+        self._leaves_next = True
 
     # What the kernel asks for
 
@@ -159,6 +175,10 @@ class LanePulls:
         Args:
             data, at: where the frame of its pull begins.
         """
+        self._questions += 1
+        if self._questions > _MOST_QUESTIONS:
+            self._questions = 0
+            return False
         if reason == layout.NEW:
             return self._learn(peer, data, at)
         try:
@@ -231,7 +251,7 @@ class LanePulls:
         count, numbers = self._numbers[layout.NOTES], self._numbers
         if not count:
             return 0
-        numbers[layout.NOTES] = 0
+        numbers[layout.NOTES] = self._questions = 0
         commit, queues, known = self._pulls.commits.note, self.tables.queues, self.tables.accepted
         totals: dict[int, list[int]] = {}
         notes: list[list[int]] = self.tables.arrays.notes[:count].tolist()

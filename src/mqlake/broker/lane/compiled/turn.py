@@ -1,4 +1,4 @@
-"""Serve the sends of all connections that have data: receive, read, put, answer, send.
+"""Serve the sends and pulls of all connections that have data: receive, read, answer, send.
 
 Whatever arrives, the kernel ends at a time: what it has not served by then is served by its next
 call. A frame that it does not know is left to its caller, with all that follows it.
@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
+from mqlake.broker.lane.compiled.pull_turn import NEXT, NOTHING, is_pull, serve_pull_run
 from mqlake.broker.lane.compiled.rests import is_partial, keep_rest, take_rest
 from mqlake.broker.lane.compiled.send_frame import read_send
 from mqlake.broker.lane.compiled.sends import KNOWN, serve_send
@@ -58,6 +59,7 @@ from mqlake.broker.lane.layout import (
     WITHHELD_OF,
     WITHHOLDS,
 )
+from mqlake.broker.lane.pull_layout import NOTES, SPENT
 from mqlake.kernels.jit import inlined, kernel
 from mqlake.kernels.memory import borrow
 
@@ -65,8 +67,6 @@ _INT, _ADDRESS = types.int32, types.uintp
 _BOUNDS = np.array(BINS)
 _FEW = 31
 """Frames between two looks at the clock, minus 1; a bit mask."""
-_NOTHING = -1
-"""Besides the reasons to return: no whole frame is left."""
 
 
 @inlined
@@ -96,10 +96,13 @@ def _withhold(state, withheld, to, count):
 
 @inlined
 def _serve_frames(state, data, time, log, own, most, lane, topics, times, waiting):
-    """Serve what was received of one connection; return why it ends."""
+    """Serve the sends at the beginning of what was received; return why that ends."""
     properties, message, (withheld, sends) = lane[0], lane[1], waiting
-    begun, count, batches, to, reason = now(state, time), 0, 0, state[ANSWERED], _NOTHING
+    begun, count, batches, to, reason = now(state, time), 0, 0, state[ANSWERED], NOTHING
     while not is_partial(data, state[POSITION], state[RECEIVED] - state[POSITION]):
+        if is_pull(data, state[POSITION], state[RECEIVED]):
+            reason = NEXT
+            break
         number = state[MESSAGES] + count
         if number >= sends.shape[1] or state[WITHHELD] >= withheld.shape[1]:
             reason = FULL
@@ -182,8 +185,10 @@ def serve(
     touched,
     is_touched,
     times,
+    pulls,
 ):
-    """Serve sends until no connection has data, or the caller must do something; return a reason.
+    """Serve sends and pulls until no connection has data, or the caller must do something; return a
+    reason.
 
     If state[RECEIVED] is not 0, what was received before is served first, from state[POSITION] on.
     If it is of the connection BYTES, nothing else is served.
@@ -205,6 +210,7 @@ def serve(
         sends: i8[2, n], gets the physical offset after each send, and whether it is a batch.
         slots, names, numbers, routes, seed, offsets, touched, is_touched: see `LaneTopics`.
         times: i8[4, n], gets the number of sends by how long they took, and how long that was.
+        pulls: see `PullTables`.
     """
     state, time, events, seats = borrow(state), borrow(time), borrow(events), borrow(seats)
     data, log, routes, hosts = borrow(data), borrow(log), borrow(routes), borrow(hosts)
@@ -222,10 +228,17 @@ def serve(
                 return IDLE
             if not _receive(state, seats, rest_rows, rests, data, moment):
                 return UNREAD
+            pulls.state[SPENT] = 0
         received = borrow(data[: state[RECEIVED]])
-        before, connection = state[MESSAGES], state[CONNECTION]
-        reason = _serve_frames(state, received, time, log, own, most, lane, topics, times, waiting)
-        seats[SERVED, connection] += state[MESSAGES] - before
+        before, connection = state[MESSAGES] + pulls.state[NOTES], state[CONNECTION]
+        reason = NEXT
+        while reason == NEXT:
+            reason = _serve_frames(
+                state, received, time, log, own, most, lane, topics, times, waiting
+            )
+            if reason == NEXT:
+                reason = serve_pull_run(state, received, time, pulls, answers)
+        seats[SERVED, connection] += state[MESSAGES] + pulls.state[NOTES] - before
         if reason >= 0:
             return reason
         if connection == BYTES:
