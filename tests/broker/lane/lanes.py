@@ -7,7 +7,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+from mqlake.broker.lane import lane as lane_module
 from mqlake.broker.lane import layout
 from mqlake.broker.lane.kernel import LaneKernel
 from mqlake.broker.lane.lane import Lane
@@ -30,6 +32,8 @@ async def with_lane(path: Path, **settings: object) -> AsyncIterator[tuple[Runni
     returned, of which each is followed by the number of messages that it had put.
     """
     calls: list[int] = []
+    # On a busy machine, no send would be served in a short time, and its connection not join.
+    short = patch.object(lane_module, "_SHORT_TURN", int(PATIENCE * 1e9))
     async with running(path, **settings) as broker:
         await broker.send(to(TOPIC, properties=KEY))
         lane: Any = lane_of(broker)
@@ -51,7 +55,8 @@ async def with_lane(path: Path, **settings: object) -> AsyncIterator[tuple[Runni
         assert isinstance(kernel, LaneKernel)
         kernel.serve, kernel.serve_bytes = noted, noted_bytes
         try:
-            yield broker, calls
+            with short:
+                yield broker, calls
         finally:
             await RawClient.close_all()
 

@@ -59,7 +59,7 @@ def pulls_of(broker: Running) -> LanePulls:
 
 @asynccontextmanager
 async def pulling(
-    path: Path, patch: pytest.MonkeyPatch, **settings: object
+    path: Path, patch: pytest.MonkeyPatch, *, learns_at_once: bool = True, **settings: object
 ) -> AsyncIterator[tuple[Running, PullLane]]:
     """Run a broker whose kernel of pulls is loaded; yield it, and what the kernel serves."""
     async with running(path, **settings) as broker:
@@ -78,6 +78,8 @@ async def pulling(
         with patch.context() as patched:
             patched.setattr(LanePulls, "_take", noted)
             patched.setattr(lane_pulls, "_TURN", PATIENCE)
+            if learns_at_once:
+                patched.setattr(LanePulls, "_was_seen", lambda *_: True)
             await asyncio.wait_for(lane.pulls.load(), PATIENCE)
             assert lane.pulls._is_loaded()  # type: ignore[attr-defined]
             yield broker, lane

@@ -16,6 +16,7 @@ from mqlake.broker.lane import lane as lane_module
 from mqlake.broker.lane import layout, pull_layout, seats
 from mqlake.broker.lane.lane import Lane
 from mqlake.broker.lane.pull_turns import PullTurns
+from mqlake.broker.lane.pulls import LanePulls
 from mqlake.formats.config.topics import Topic
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Serialization, request
@@ -260,6 +261,8 @@ async def serving(
     """Run a broker that serves in one of three ways, with all kernels loaded."""
     patch.setenv("MQLAKE_LANE", "off" if way == ORDINARY else "on")
     patch.setattr(seats, "_MOST_OTHERS", 1 << 30)
+    patch.setattr(LanePulls, "_was_seen", lambda *_: True)
+    patch.setattr(lane_module, "_SHORT_TURN", LONG)
     if way == BYTES:
         patch.setattr(Lane, "join", lambda *_: None)
     async with running(path, **settings) as broker:

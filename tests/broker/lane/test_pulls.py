@@ -437,6 +437,42 @@ def test_pulls_are_noted_as_the_ordinary_path_notes_them(
     simulated.run(main())
 
 
+def test_a_decision_is_learned_at_the_second_pull_since_a_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        lanes = pulling(tmp_path, monkeypatch, learns_at_once=False, **BIG_FILES)
+        async with lanes as (broker, lane):
+            await fill(broker, 600)
+            broker.state.groups.put(SubscriptionGroup(group_name=GROUP))
+            offset = await pull_steps(broker, 0, 3)
+            assert len(lane.served) == 2
+            for number in range(6):  # It is not asked again and again.
+                broker.state.groups.put(SubscriptionGroup(group_name=f"others-{number}"))
+                offset = await pull_steps(broker, offset // 32, 1)
+                assert not lane.pulls.tables.accepted
+            assert len(lane.served) == 2
+            await pull_steps(broker, offset // 32, 2)
+            assert len(lane.served) == 4
+
+    simulated.run(main())
+
+
+def test_pulls_are_answered_even_if_they_cannot_be_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with pulling(tmp_path, monkeypatch, **BIG_FILES) as (broker, lane):
+            await fill(broker, 600)
+            await pull_steps(broker, 0, 3)
+            assert len(lane.served) == 3
+            monkeypatch.setattr(LanePulls, "apply", lambda *_: 1 // 0)
+            await pull_steps(broker, 3, 3)
+
+    simulated.run(main())
+    assert "the lane has failed" in caplog.text
+
+
 def test_few_pulls_load_no_kernel(tmp_path: Path) -> None:
     async def main() -> None:
         async with running(tmp_path, **BIG_FILES) as broker:

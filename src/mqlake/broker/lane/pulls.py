@@ -42,6 +42,8 @@ _ENOUGH: Final = 16
 """Pulls after which the kernel is loaded: a broker with few needs no lane."""
 _TURN: Final = 0.002
 """Seconds after which the kernel's questions are left to the ordinary path."""
+_MOST_SEEN: Final = 4096
+"""Headers that were seen once since something changed."""
 _MOST_QUESTIONS: Final = 16
 """Questions of the kernel without a pull that it serves: answers may displace each other."""
 
@@ -68,6 +70,7 @@ class LanePulls:
         self.tables = PullTables(self._mapped.segments)
         self._numbers = self.tables.arrays.state.data
         self._learned: WeakKeyDictionary[Peer, int] = WeakKeyDictionary()
+        self._seen: set[int] = set()
         self._data: Bytes = np.zeros(DATA_SIZE, np.uint8)
         self._answers: Bytes = np.zeros(ANSWERS_SIZE, np.uint8)
         self._received = self._data.data
@@ -167,6 +170,7 @@ class LanePulls:
     def _forget(self) -> None:
         self.tables.clear()
         self._learned.clear()
+        self._seen.clear()
         self._mapped.clear()  # A broker that was a slave may have begun its log again.
 
     def ask(self, reason: int, peer: Peer, data: bytes, at: int) -> bool:
@@ -219,11 +223,11 @@ class LanePulls:
         count, kernel = self._learned.get(peer, 0), self._kernel
         if count >= MOST_LEARNED or kernel is None:
             return False
-        self._learned[peer] = count + 1
         header, kind = header_at(data, at), data[at + 4]
         size = kernel.read(header, kind)
-        if size < 0:
+        if size < 0 or not self._was_seen(size):
             return False
+        self._learned[peer] = count + 1
         try:
             text = text_of_key(self.tables.arrays.key, size)
             accepted = self._decisions.decide(peer, decode(kind, header), text)
@@ -239,6 +243,19 @@ class LanePulls:
         kernel.enter(size, self.tables.add(accepted))
         self.renew()  # Files may have been dropped.
         return True
+
+    def _was_seen(self, size: int) -> bool:
+        """Return whether a pull with the header that was read has come before, since something
+        changed. To ask about it takes longer than to serve it: that is not worth it if something
+        changes before each pull.
+        """
+        key = hash(self.tables.arrays.key[: size + layout.KEY_AT].tobytes())
+        if key in self._seen:
+            return True
+        if len(self._seen) >= _MOST_SEEN:
+            self._seen.clear()
+        self._seen.add(key)
+        return False
 
     # What was served
 
