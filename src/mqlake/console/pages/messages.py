@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import islice
 from typing import Final, NamedTuple
 
 from starlette.requests import Request
@@ -40,6 +41,7 @@ _WAYS: Final = {
     "id": "offset message id",
     "offset": "queue offset",
 }
+_SUGGESTED_AGE: Final = 60.0
 _SUGGESTED: Final = 200
 """Topics that the field of a search suggests."""
 _TRACKED: Final = 20
@@ -121,11 +123,18 @@ async def _search(request: Request) -> Response:
 
 async def _suggested(request: Request) -> list[str]:
     """Return topics to choose from; none if they are not known."""
+    view = cluster_of(request)
+
+    async def choose() -> list[str]:
+        names = await topic_data.names(view)
+        normal = (name for name in names if topic_data.kind_of(name) == "normal")
+        return list(islice(normal, _SUGGESTED))
+
     try:
-        names = await topic_data.names(cluster_of(request))
+        # A list of all names is long: it is not looked through for each search.
+        return await view.kept.get("suggested topics", _SUGGESTED_AGE, choose)
     except MqlakeError:
         return []
-    return [name for name in names if topic_data.kind_of(name) == "normal"][:_SUGGESTED]
 
 
 async def _found(view: ClusterView, query: _Query) -> SearchResult:
