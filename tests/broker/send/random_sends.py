@@ -63,7 +63,8 @@ UNUSUAL_TEXTS = (
     b"__CRC32#\x010000000000\x02", b"a\x01b\x02__CRC32#\x01x",
     b"INNER_MULTI_DISPATCH\x01%LMQ%$a$b\x02",
     b"a\x01" + b"x" * 31_000, b"a\x01" + b"x" * 32_764, b"DELAY\x0118\x02", b"INNER_NUM\x013\x02",
-    b"WAIT\x01false\x02", b"\xff\xfe", b"TRAN_MSG\x01true\x02",
+    b"WAIT\x01false\x02", b"\xff\xfe", b"TRAN_MSG\x01true\x02", b"POP_CK\x01x\x02",
+    b"TIMER_DEL_UNIQKEY\x01x\x02KEYS\x01k",
 )  # fmt: skip
 """Properties of messages of batches. Those of single messages would need more than to be stored."""
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from mqlake.broker.send.properties import StoredProperties, without_light_queues
+from mqlake.broker.send.properties import StoredProperties, without_dropped
 from mqlake.broker.settings import BrokerSettings
 from mqlake.formats.message_batch import decode_batch, encode_batch
 from mqlake.formats.message_id import UniqueKey
@@ -81,20 +81,27 @@ LIGHT = b"INNER_MULTI_DISPATCH\x01%LMQ%$a$b\x02INNER_MULTI_QUEUE_OFFSET\x019\x02
 
 def test_messages_of_a_batch_are_in_no_light_queue() -> None:
     messages = [(1, LIGHT, b"A\x01b\x02" + LIGHT + b"C\x01d\x02"), (2, b"x", LIGHT), (3, b"", b"")]
-    assert without_light_queues(encode_batch(messages)) == encode_batch(
+    assert without_dropped(encode_batch(messages)) == encode_batch(
         [(1, LIGHT, b"A\x01b\x02C\x01d\x02"), (2, b"x", b""), (3, b"", b"")]
+    )
+
+
+@pytest.mark.parametrize("name", ["POP_CK", "TIMER_DEL_UNIQKEY", "INNER_MULTI_QUEUE_OFFSET"])
+def test_messages_of_a_batch_have_no_property_that_producers_must_not_set(name: str) -> None:
+    """A forged receipt of pop consumption would acknowledge another message."""
+    forged = f"{name}\x01x\x02".encode()
+    messages = [(1, b"x", b"A\x01b\x02" + forged), (2, b"y", forged[:-1]), (3, forged, b"C\x01d")]
+    assert without_dropped(encode_batch(messages)) == encode_batch(
+        [(1, b"x", b"A\x01b\x02"), (2, b"y", b""), (3, forged, b"C\x01d")]
     )
 
 
 def test_a_malformed_batch_stays_as_it_is() -> None:
     body = encode_batch([(1, b"x", LIGHT)])[:-1]
-    assert without_light_queues(body) == body
+    assert without_dropped(body) == body
 
 
 def test_a_long_batch_that_says_so_is_refused() -> None:
     with pytest.raises(RemotingError, match="INNER_MULTI_DISPATCH"):
-        without_light_queues(encode_batch([(0, b"", b"")] * 1000 + [(0, b"", LIGHT)]))
-    assert (
-        len(list(decode_batch(without_light_queues(encode_batch([(0, b"", LIGHT)] * 1000)))))
-        == 1000
-    )
+        without_dropped(encode_batch([(0, b"", b"")] * 1000 + [(0, b"", LIGHT)]))
+    assert len(list(decode_batch(without_dropped(encode_batch([(0, b"", LIGHT)] * 1000))))) == 1000

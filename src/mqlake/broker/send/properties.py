@@ -34,8 +34,9 @@ _LATER_KEY = PROPERTY_SEPARATOR + _UNIQUE_KEY
 _POP_GROUP = POP_GROUP.encode()
 _LIGHT = "INNER_MULTI_"
 """Begins the names of both properties that say which light queues a message is in."""
-_LIGHT_PAIR = f"{MULTI_DISPATCH}{NAME_VALUE_SEPARATOR}".encode()
 _DROPPED = (POP_RECEIPT, CANCEL, MULTI_DISPATCH, MULTI_QUEUE_OFFSET)
+_DROPPED_PAIRS = tuple(f"{name}{NAME_VALUE_SEPARATOR}".encode() for name in _DROPPED)
+"""How pairs with these names begin. The kernel of the lane leaves batches that have one."""
 _MOST_EDITED = 1000
 """Messages of a batch whose properties are looked at one by one."""
 HALF = f"{TRAN_MSG}{NAME_VALUE_SEPARATOR}true".encode()
@@ -99,25 +100,23 @@ def without_pop_group(properties: bytes) -> bytes:
     return edit(properties, (POP_GROUP,)) if _POP_GROUP in properties else properties
 
 
-def without_light_queues(body: bytes) -> bytes:
-    """Return the body of a batch whose messages do not say which light queues they are in.
+def without_dropped(body: bytes) -> bytes:
+    """Return the body of a batch whose messages have no property that producers must not set.
 
     Raises:
-        RemotingError: MESSAGE_ILLEGAL: too many messages may say so.
+        RemotingError: MESSAGE_ILLEGAL: too many messages may have one.
     """
-    if _LIGHT_PAIR not in body:
+    if not any(pair in body for pair in _DROPPED_PAIRS):
         return body
     messages: list[tuple[int, bytes, bytes]] = []
     try:
         for flag, at, length, pairs_at, pairs_length in decode_batch(body):
-            pairs = edit(
-                body[pairs_at : pairs_at + pairs_length], (MULTI_DISPATCH, MULTI_QUEUE_OFFSET)
-            )
+            pairs = edit(body[pairs_at : pairs_at + pairs_length], _DROPPED)
             messages.append((flag, body[at : at + length], pairs))
             if len(messages) > _MOST_EDITED:
                 reason = (
-                    f"a batch of more than {_MOST_EDITED} messages cannot have the property "
-                    f"{MULTI_DISPATCH}, which brokers set"
+                    f"a batch of more than {_MOST_EDITED} messages cannot have properties that "
+                    f"brokers set: {', '.join(_DROPPED)}"
                 )
                 raise RemotingError(ResponseCode.MESSAGE_ILLEGAL, reason)
     except FormatError:

@@ -16,7 +16,7 @@ from mqlake.broker.send.properties import (
     HALF,
     StoredProperties,
     is_half,
-    without_light_queues,
+    without_dropped,
     without_pop_group,
 )
 from mqlake.broker.send.sizes import SendSizes
@@ -338,7 +338,7 @@ def _batch(
         raise RemotingError(ResponseCode.MESSAGE_ILLEGAL, reason)
     return MessageBatch(
         topic=header.topic,
-        body=without_light_queues(bytes(request.body)),
+        body=without_dropped(bytes(request.body)),
         queue_id=queue_id,
         sys_flag=_flags(header, topic),
         born_timestamp=header.born_timestamp,

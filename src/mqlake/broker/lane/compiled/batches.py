@@ -37,16 +37,19 @@ from mqlake.dispatch.compiled.put_sent import (
 )
 from mqlake.dispatch.compiled.record_crc import may_hold_crc
 from mqlake.formats import message_batch, properties
-from mqlake.formats.own_properties import LONGEST_SENT
+from mqlake.formats.own_properties import LONGEST_SENT, POP_RECEIPT
 from mqlake.kernels.jit import brief_kernel
 from mqlake.kernels.memory import borrow, load_i32, load_i64, load_u16
 from mqlake.kernels.text_search import holds
 
 _HEAD_SIZE, _LENGTH_SIZE = message_batch.HEAD.size, message_batch.LENGTH.size
 _FLAG_AT, _BODY_LENGTH_AT = message_batch.FLAG_AT, message_batch.BODY_LENGTH_AT
-_LIGHT_PAIR = text_bytes(f"{properties.MULTI_DISPATCH}{properties.NAME_VALUE_SEPARATOR}")
-_RARE = properties.MULTI_DISPATCH.index("M")
-"""In texts of hexadecimal digits, and in the names of usual properties, this letter is rare."""
+_PAIR = properties.NAME_VALUE_SEPARATOR
+_RECEIPT, _CANCEL = text_bytes(f"{POP_RECEIPT}{_PAIR}"), text_bytes(f"{properties.CANCEL}{_PAIR}")
+_LIGHT = text_bytes("INNER_MULTI_")
+"""Begins both properties that say which light queues a message is in."""
+# In texts of hexadecimal digits, and in the names of usual properties, these letters are rare.
+_RARE_P, _RARE_M, _RARE_L = POP_RECEIPT.index("P"), properties.CANCEL.index("M"), 8
 
 
 @brief_kernel
@@ -72,7 +75,9 @@ def put_batch(buffer, at, end, base, scratch, route, queue_offset, now, data, me
         return REFUSED, 0
     if (
         body_size > load_i64(route, LONGEST_BODY_AT)
-        or holds(data, place, following, _LIGHT_PAIR, _RARE)
+        or holds(data, place, following, _RECEIPT, _RARE_P)
+        or holds(data, place, following, _CANCEL, _RARE_M)
+        or holds(data, place, following, _LIGHT, _RARE_L)
         or may_hold_crc(data, place, following)
     ):
         return REFUSED, 0
