@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mqlake.broker.lane.choice import is_chosen
-from mqlake.formats.message_batch import decode_batch
+from mqlake.formats.message_batch import decode_batch, encode_batch
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, Serialization
 from mqlake.remoting.frame_reader import FrameReader
@@ -23,7 +23,16 @@ from tests.broker.lane.test_received import switch
 from tests.broker.live.observing import change
 from tests.broker.running import Running, running
 from tests.broker.send.bursts import QUEUES, mixed, mixed_batches, stored, told
-from tests.broker.send.random_sends import KEY, TOPIC, made, send, usual, usual_batch
+from tests.broker.send.random_sends import (
+    BATCH_FIELDS,
+    KEY,
+    TOPIC,
+    batch,
+    made,
+    send,
+    usual,
+    usual_batch,
+)
 from tests.broker.send.streams import ask, warm
 from tests.protocol.messages import SEND_FIELDS
 from tests.replication.slaves import Slave, close_all, end, server
@@ -289,3 +298,23 @@ def test_nothing_waits_for_a_slave_if_none_is_needed(
 
     simulated.run(run())
     assert sum(taken) > 0
+
+
+def test_long_answers_that_wait_count_as_held(tmp_path: Path) -> None:
+    count, messages_of = 20, 300
+    frame = batch(BATCH_FIELDS, encode_batch([(0, b"", b"")] * messages_of))
+    stream = b"".join(frame[:13] + number.to_bytes(4) + frame[17:] for number in range(count))
+
+    async def run() -> None:
+        async with followed(tmp_path) as (broker, slave):
+            before = puts(broker)
+            asked = asyncio.ensure_future(ask(broker, stream, count))
+            await until(lambda: puts(broker) == before + count * messages_of)
+            (size,) = (peer.measure() for peer in broker.broker.peers if peer.in_flight)
+            assert size > count * messages_of * len(",C0A80001000000000000000000000000")
+            following = asyncio.create_task(acknowledge(slave))
+            await asked
+            following.cancel()
+            await until(lambda: not any(p.in_flight or p.bodies for p in broker.broker.peers))
+
+    asyncio.run(run())

@@ -17,6 +17,7 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.frames import decode, encode
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.greed import REQUEST
 from mqlake.remoting.server import RemotingServer
 from mqlake.store.append.put_result import PutResult, PutStatus
 
@@ -43,6 +44,15 @@ class Withheld(NamedTuple):
     ends: list[int]
     batches: list[int]
 
+    def note(self, sign: int) -> None:
+        """Count what waits (1), or no longer does (-1), with its connection.
+
+        Each request counts as REQUEST bytes; the answer to a batch may have more.
+        """
+        waiting = len(self.ends)
+        more = max(0, len(self.answers) - REQUEST * waiting)
+        self.peer.wait(sign * waiting, sign * more)
+
 
 class WithheldAnswers:
     """Sends answers once their messages are confirmed."""
@@ -64,7 +74,7 @@ class WithheldAnswers:
                 self._answer(one, begin)
             return
         for one in withheld:
-            one.peer.wait(len(one.ends))
+            one.note(1)
         count = sum(len(one.ends) for one in withheld)
         self._waiting.answer(count, self._answer_once_confirmed(withheld, last, failed, begin))
 
@@ -90,7 +100,7 @@ class WithheldAnswers:
                     self._answer_each(one, self._with_failures(one, failed, result), begin)
         finally:
             for one in withheld:
-                one.peer.wait(-len(one.ends))
+                one.note(-1)
 
     def _answer(self, one: Withheld, begin: float) -> None:
         took = time.perf_counter() - begin
