@@ -14,6 +14,7 @@ import pytest
 
 from mqlake.broker.lane import lane as lane_module
 from mqlake.broker.lane import layout, pull_layout, seats
+from mqlake.broker.lane.kernel import LaneKernel
 from mqlake.broker.lane.lane import Lane
 from mqlake.broker.lane.pull_turns import PullTurns
 from mqlake.broker.lane.pulls import LanePulls
@@ -362,10 +363,34 @@ def test_connections_that_pull_join(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     asyncio.run(main())
 
 
+def leave_with_parts(patch: pytest.MonkeyPatch) -> None:
+    """Let connections leave while what a call of the kernel has put is noted, if a part of an
+    answer was sent.
+    """
+    serve, note = LaneKernel.serve, Lane._note  # type: ignore[attr-defined]
+    reasons = [layout.IDLE]
+
+    def served(kernel: LaneKernel, log: Any) -> int:
+        reasons[0] = serve(kernel, log)
+        return reasons[0]
+
+    def noted(lane: Any, kernel: LaneKernel) -> None:
+        note(lane, kernel)
+        if reasons[0] == layout.UNSENT:
+            for peer in list(lane._seats):
+                peer.read_indirectly()
+
+    patch.setattr(LaneKernel, "serve", served)
+    patch.setattr(Lane, "_note", noted)
+
+
+@pytest.mark.parametrize("leaves", [False, True])
 def test_answers_that_a_socket_does_not_take(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, leaves: bool
 ) -> None:
     counts = count_pulls(monkeypatch)
+    if leaves:
+        leave_with_parts(monkeypatch)
 
     async def main() -> None:
         files = {"mappedFileSizeCommitLog": 1 << 20, "mappedFileSizeConsumeQueue": 20_000}
@@ -379,13 +404,13 @@ def test_answers_that_a_socket_does_not_take(
             for peer in broker.broker.peers:
                 of_broker: Any = peer._transport.get_extra_info("socket")  # type: ignore[attr-defined]
                 of_broker.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
-            reasons, pass_on = list[int](), Lane._pass_on  # type: ignore[attr-defined]
+            reasons, do = list[int](), Lane._do  # type: ignore[attr-defined]
 
-            def noted(lane: Lane, kernel: Any, peer: Any, reason: int) -> None:
+            def noted(lane: Lane, kernel: Any, reason: int) -> None:
                 reasons.append(reason)
-                pass_on(lane, kernel, peer, reason)
+                do(lane, kernel, reason)
 
-            monkeypatch.setattr(Lane, "_pass_on", noted)
+            monkeypatch.setattr(Lane, "_do", noted)
             first = 1
             while layout.UNSENT not in reasons or first < 60:
                 await pull_all(client, first, 15)

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from mqlake.broker.lane import pull_layout
 from mqlake.broker.lane import pulls as lane_pulls
 from mqlake.broker.lane.pulls import LanePulls
 from mqlake.broker.pull import requests
@@ -316,6 +317,26 @@ def test_pulls_that_the_disk_must_serve_are_left_to_the_ordinary_path(
                 assert (await waiting).bodies == numbers(64, 96)
             assert (await pull(broker, 96)).code == ResponseCode.NO_PERMISSION
             assert not lane.served
+
+    asyncio.run(main())
+
+
+def test_a_file_that_may_be_dropped_is_read_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its place in memory is forgotten before another file of the queue is looked for in vain."""
+
+    async def main() -> None:
+        files = {"mappedFileSizeConsumeQueue": 20 * 64}
+        async with pulling(tmp_path, monkeypatch, **files) as (broker, lane):
+            await fill(broker, 200)
+            await pull_steps(broker, 0, 2)
+            tables: Any = lane.pulls.tables
+            rows = tables.arrays.queues[: len(tables.queues), pull_layout.GENERATION]
+            assert rows.any()
+            monkeypatch.setattr(MappedFiles, "look", lambda *_: None)
+            await pull_steps(broker, 4, 1)
+            assert not rows.any()
 
     asyncio.run(main())
 

@@ -276,9 +276,19 @@ class Lane:
         reason = kernel.serve(self._prepare(kernel))
         # If answers were withheld, there may be more connections to serve.
         is_more = reason == layout.IDLE and kernel.numbers[layout.WITHHELD] > 0
-        self._note(kernel)
-        self._pulls.note()
+        if reason == layout.UNSENT:
+            self._send_rest(kernel)
+        try:
+            self._pulls.note()
+        finally:
+            self._note(kernel)
         return layout.FULL if is_more else reason
+
+    def _send_rest(self, kernel: LaneKernel) -> None:
+        """Let a connection send the rest of an answer, before anything can make it leave."""
+        peer = self._seats.peer(kernel.numbers[layout.CONNECTION])
+        if peer is not None:
+            peer.send_rest(kernel.unsent())
 
     def _prepare(self, kernel: LaneKernel) -> Bytes:
         """Prepare a call of the kernel; return the file to which it appends."""
@@ -353,7 +363,6 @@ class Lane:
         is_first = kernel.numbers[layout.POSITION] == 0
         data = kernel.take() if reason == layout.UNSENT else kernel.take_whole()
         if reason == layout.UNSENT:
-            peer.send_rest(kernel.unsent())
             peer.flush()
         if data:
             peer.receive(data)

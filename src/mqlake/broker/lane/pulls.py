@@ -201,6 +201,8 @@ class LanePulls:
         row, offset, count = (numbers[n] for n in (layout.QUEUE, layout.OFFSET, layout.COUNT))
         topic, queue_id = self.tables.queues[row]
         confirmed = self._reads.max_offset
+        # Its address is that of a file which may be dropped now.
+        self.tables.arrays.queues[row] = 0
         view = self._mapped.look(topic, queue_id, offset, count, confirmed)
         if view is not None:
             self._note_view(row, view)
