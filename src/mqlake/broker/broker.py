@@ -59,7 +59,6 @@ from mqlake.store.bounds import networks
 from mqlake.store.config.properties_file import PropertiesFile
 from mqlake.store.live_settings import LiveSettings
 from mqlake.store.port import Progress, Store, cut_log
-from mqlake.store.recovery.recovery import RecoveryReport
 from mqlake.store.settings import BrokerRole
 from mqlake.tls.settings import server_tls
 
@@ -125,14 +124,12 @@ class Broker(RemotingService):
         runtime: settings, long work, periodic functions, hooks; set while the broker runs.
         families: the families in the order of `FAMILIES`; set while the broker runs.
         routes: the handlers by request code; set while the broker runs.
-        recovered: what opening the store found and repaired; set while the broker runs.
     """
 
     state: BrokerState
     runtime: BrokerRuntime
     families: tuple[Family, ...]
     routes: tuple[Route, ...]
-    recovered: RecoveryReport
 
     def __init__(
         self,
@@ -193,7 +190,6 @@ class Broker(RemotingService):
             path, self._live, progress=self._progress, directory=directory, clock=clock
         )
         store = await undo.enter_async_context(opened)
-        self.recovered = store.core.recovered
         store.failed.add_done_callback(self._store_failed)
         return store
 

@@ -14,7 +14,6 @@ import msgspec
 
 from mqlake.broker.broker import Broker
 from mqlake.broker.metrics.observed_broker import ObservedBroker
-from mqlake.broker.recovery_note import note_recovery
 from mqlake.broker.settings import BrokerSettings, make_broker_settings
 from mqlake.errors import MqlakeError, StoreError
 from mqlake.metrics.metric import Sample
@@ -24,7 +23,9 @@ from mqlake.namesrv.settings import NamesrvSettings
 from mqlake.programs.kernels import load_kernels
 from mqlake.storage.clock import Clock
 from mqlake.storage.local import LocalDirectory
+from mqlake.store import MessageStore
 from mqlake.store.config.properties_file import PATH, read_changed
+from mqlake.store.recovery.recovery_note import note_recovery
 from mqlake.tls.settings import tls_fields
 
 if TYPE_CHECKING:
@@ -71,6 +72,14 @@ def _check_grpc() -> None:
     from mqlake.proxy.local import check_installed
 
     check_installed()
+
+
+async def _note_recovery(broker: Broker) -> None:
+    """Note what opening the store found and repaired, for those who ask later."""
+    store = broker.state.store
+    assert isinstance(store, MessageStore)
+    now = store.clock.milliseconds()
+    await asyncio.to_thread(note_recovery, store.directory, store.core.recovered, now)
 
 
 def _grpc_service(broker: Broker) -> LocalService:
@@ -157,13 +166,7 @@ class BrokerProgram:
                     progress=observed.recovering,
                 )
             )
-            store = self.broker.state.store
-            await asyncio.to_thread(
-                note_recovery,
-                store.directory,
-                self.broker.recovered,
-                store.clock.milliseconds(),
-            )
+            await _note_recovery(self.broker)
             if settings.grpc_server_port:
                 self._grpc = await undo.enter_async_context(_grpc_service(self.broker))
             if settings.console_port:

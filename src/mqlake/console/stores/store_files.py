@@ -12,7 +12,6 @@ from typing import TypeVar
 
 import msgspec
 
-from mqlake.broker.recovery_note import ENDS, RecoveryNote, last_recovery
 from mqlake.errors import FormatError, StoreError
 from mqlake.formats import abort_file, checkpoint
 from mqlake.formats.checkpoint import SIZE, Checkpoint, ResumePoint
@@ -27,6 +26,7 @@ from mqlake.store.index.index_files import IndexFiles
 from mqlake.store.log import cut_off
 from mqlake.store.log.scan import head_at
 from mqlake.store.log.segments import CommitLog, open_log
+from mqlake.store.recovery.recovery_note import ENDS, RecoveryNote, last_recovery
 from mqlake.store.report import CheckpointReport, CutOffReport
 from mqlake.store.snapshot import ABORT_NAME, CHECKPOINT_NAME, is_store
 

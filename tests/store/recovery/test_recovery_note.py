@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mqlake.broker.recovery_note import PATH, last_recovery
 from mqlake.client.message import Message
 from mqlake.storage.local import LocalDirectory
+from mqlake.store.recovery.recovery_note import PATH, last_recovery
 from mqlake.testing import broker
 
 
