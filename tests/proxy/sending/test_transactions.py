@@ -81,6 +81,8 @@ def test_an_unknown_result_leaves_the_transaction_open(tmp_path: Path) -> None:
             known = await half(calls)
             assert await end(calls, known, 0) == Code.OK
             assert not calls.broker.records("X")
+            assert await end(calls, known) == Code.OK
+            assert len(calls.broker.records("X")) == 1
 
     simulated.run(run())
 

@@ -154,5 +154,7 @@ class EndTransactionCalls:
         asked = command(RequestCode.END_TRANSACTION, header)
         seconds = self._state.patience(call)
         check(await self._state.brokers.request(half.broker, asked, caller, seconds))
-        self._transactions.remove(key)
+        # Who answers a check that the result is not known yet may end the transaction later.
+        if request.resolution in _BITS:
+            self._transactions.remove(key)
         return EndTransactionResponse(status=OK.status)
