@@ -50,13 +50,7 @@ def test_a_topic_from_its_creation_to_its_end(page: Browser, console: ConsoleSit
     page.open(f"{console.url}/topics/topic?topic=Fresh")
     body = "<script>window.executed='sent'</script>"
     submit(page, "/topics/send", "was stored", body=body, keys="fresh-key")
-
-    def is_found() -> bool:
-        page.open(f"{console.url}/messages?topic=Fresh&by=key&key=fresh-key")
-        return len(page.all("tbody tr")) == 1
-
-    page.wait(is_found)
-    page.one("tbody a").click()
+    open_message(page, console, "Fresh", "fresh-key")
     page.wait_for("window.executed='sent'")
     assert page.executed() is None
     page.open(f"{console.url}/topics/topic?topic=Fresh")
@@ -94,7 +88,7 @@ def open_message(page: Browser, console: ConsoleSite, topic: str, key: str) -> N
 
     def is_found() -> bool:
         page.open(f"{console.url}/messages?topic={topic}&by=key&key={key}")
-        return len(page.all("tbody a")) == 1
+        return len(page.all("tbody tr")) == 1
 
     page.wait(is_found)
     page.one("tbody a").click()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final
 
@@ -69,25 +69,34 @@ class BoundedAdmin(Admin):
         seconds: float = TIMEOUT,
     ) -> Command:
         """Return the answer of one server, as `Cluster.ask` does."""
-        self._check(address)
-        limit = self._limit(code, seconds)
-        try:
-            async with asyncio.timeout(limit):
-                return await super().ask(address, code, header, body, limit)
-        except (ConnectionFailedError, RequestTimeoutError, TimeoutError) as error:
-            raise self._noted(address, error, limit, is_usual=seconds == TIMEOUT) from None
+        ask = super().ask
+        return await self._bounded(
+            address, code, seconds, lambda limit: ask(address, code, header, body, limit)
+        )
 
     async def request(
         self, address: str, code: RequestCode, header: Header | None = None, body: Body = b""
     ) -> Command:
         """Return the answer of one server, whatever its code."""
+        command = request_of(code, header, body)
+        return await self._bounded(
+            address, code, TIMEOUT, lambda limit: self.client.request(address, command, limit)
+        )
+
+    async def _bounded(
+        self,
+        address: str,
+        code: RequestCode,
+        seconds: float,
+        ask: Callable[[float], Awaitable[Command]],
+    ) -> Command:
         self._check(address)
-        limit = self._limit(code, TIMEOUT)
+        limit = self._limit(code, seconds)
         try:
             async with asyncio.timeout(limit):
-                return await self.client.request(address, request_of(code, header, body), limit)
+                return await ask(limit)
         except (ConnectionFailedError, RequestTimeoutError, TimeoutError) as error:
-            raise self._noted(address, error, limit, is_usual=True) from None
+            raise self._noted(address, error, limit, is_usual=seconds == TIMEOUT) from None
 
     def _limit(self, code: RequestCode, seconds: float) -> float:
         is_reading = code.name.startswith(_READS)
