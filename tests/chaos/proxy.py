@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Self
 
 from mqlake.remoting.client import split_address
+from tests.accepted import Accepted
 
 CHUNK = 1 << 14
 LONGEST_STALL = 0.2
@@ -41,39 +42,32 @@ class Proxy:
     def __init__(self, target: str, ways: Iterable[Way], seed: int, share: float = 0.02) -> None:
         self._target, self._ways, self._share = target, tuple(ways), share
         self._dice = random.Random(seed)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._accepted = Accepted(self._pass_on)
         self.seen: Counter[Way] = Counter()
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._accepted, "127.0.0.1", 0)
         self.address = f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
         return self
 
     async def __aexit__(self, *failure: object) -> None:
         self._server.close()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._accepted.end()
         await self._server.wait_closed()
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            to_server = await asyncio.open_connection(*split_address(self._target))
+            from_server, to_server = await asyncio.open_connection(*split_address(self._target))
         except OSError:
-            writer.transport.abort()
             return
-        with suppress(OSError, asyncio.CancelledError):
-            pumps = [self._pump(reader, to_server[1]), self._pump(to_server[0], writer)]
-            await asyncio.wait(
-                [asyncio.ensure_future(pump) for pump in pumps],
-                return_when=asyncio.FIRST_COMPLETED,
-            )
-        writer.transport.abort()
-        to_server[1].transport.abort()
+        pumps = (self._pump(reader, to_server), self._pump(from_server, writer))
+        tasks = [asyncio.ensure_future(pump) for pump in pumps]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            to_server.transport.abort()
+            for each in tasks:
+                each.cancel()
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):

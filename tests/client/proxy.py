@@ -8,6 +8,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Self
 
+from tests.accepted import Accepted
+
 _BLOCK = 1 << 14
 _SLOW_BLOCK = 512
 
@@ -54,6 +56,7 @@ class Proxy:
         self.pause = 0.0
         self.lie: Callable[[bytes], bytes] | None = None
         self._links: set[_Link] = set()
+        self._accepted = Accepted(self._serve)
         self._listener: asyncio.Server | None = None
         self.cuts = 0
 
@@ -75,15 +78,12 @@ class Proxy:
 
     async def __aexit__(self, *failure: object) -> None:
         self.refuse()
-        self.stalled = False
-        while self._links:
-            self.cut_all()
-            await asyncio.sleep(0.01)
+        await self._accepted.end()
 
     async def listen(self) -> None:
         """Accept connections, if it does not yet."""
         if self._listener is None:
-            self._listener = await asyncio.start_server(self._serve, self._host, self._port)
+            self._listener = await asyncio.start_server(self._accepted, self._host, self._port)
 
     def refuse(self) -> None:
         """Accept no connections until `listen`; those that there are stay."""

@@ -15,6 +15,7 @@ from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import request
 from mqlake.protocol.headers.namesrv import RegisterBrokerHeader
 from mqlake.remoting.client import RemotingClient
+from tests.accepted import Accepted
 from tests.until import PATIENCE
 
 NAME = "broker-b"
@@ -31,14 +32,13 @@ async def silent_broker(
     Args:
         is_gone: whether it refuses connections; otherwise it accepts them.
     """
-    open_ones: list[asyncio.StreamWriter] = []
 
-    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        open_ones.append(writer)
+    async def hear(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
         while await reader.read(1024):
             pass
 
-    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    accepted = Accepted(hear)
+    server = await asyncio.start_server(accepted, "127.0.0.1", 0)
     address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
     if is_gone:
         server.close()
@@ -61,5 +61,4 @@ async def silent_broker(
     finally:
         await client.close()  # The name server forgets the broker.
         server.close()
-        for writer in open_ones:
-            writer.close()
+        await accepted.end()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Self
 
@@ -13,6 +14,7 @@ from mqlake.protocol.replication.frames import HEAD_SIZE, REPORT_SIZE, encode_he
 from mqlake.replication.ha_connection import HaConnection
 from mqlake.replication.ha_server import HaServer
 from mqlake.replication.slave_log import SlaveLog
+from tests.accepted import Accepted
 from tests.broker.running import PATIENCE, Running, running
 
 SIZE = 1 << 16
@@ -170,27 +172,16 @@ class Master:
 @asynccontextmanager
 async def master(lead: Lead) -> AsyncIterator[str]:
     """Run a master of which each connection is led by a function, with its number from 0 on."""
-    count, tasks = 0, set[asyncio.Task[None]]()
+    numbers = itertools.count()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal count
-        count += 1
-        task = asyncio.current_task()
-        assert task is not None
-        tasks.add(task)
-        try:
-            await lead(count - 1, Master(reader, writer))
-        except (asyncio.CancelledError, asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            writer.transport.abort()
-            tasks.discard(task)
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            await lead(next(numbers), Master(reader, writer))
 
-    listening = await asyncio.start_server(serve, "127.0.0.1", 0)
+    accepted = Accepted(serve)
+    listening = await asyncio.start_server(accepted, "127.0.0.1", 0)
     try:
         yield f"127.0.0.1:{listening.sockets[0].getsockname()[1]}"
     finally:
         listening.close()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await accepted.end()
