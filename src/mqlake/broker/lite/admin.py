@@ -38,11 +38,13 @@ from mqlake.protocol.headers.lite import (
     TriggerLiteDispatchHeader,
 )
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.slices import Job
+from mqlake.remoting.slices import Job, sort
 
 _MOST_RETURNED: Final = 10_000
 _STORE: Final = "mqlake"
 _INVALID: Final = ResponseCode.INVALID_PARAMETER
+
+Later = Command | Coroutine[Any, Any, Command]
 
 
 class LiteAdmin:
@@ -52,9 +54,13 @@ class LiteAdmin:
         self._state, self._runtime, self._lite = state, runtime, state.lite
         self._offsets = state.store.config.consumer_offsets
 
-    def broker_info(self, _peer: Peer, request: Command) -> Command:
+    def broker_info(self, peer: Peer, request: Command) -> Later:
         """Return how many lite topics and subscriptions there are."""
-        lite = self._lite
+        return self._runtime.slices.serve(peer, self._broker_info(request))
+
+    def _broker_info(self, request: Command) -> Job[Command]:
+        lite, groups = self._lite, (yield from self._groups())
+        parents = yield from self._lite.parents()
         body = BrokerLiteInfo(
             store_type=_STORE,
             max_lmq_num=self._runtime.settings.max_lmq_consume_queue_num,
@@ -64,28 +70,33 @@ class LiteAdmin:
             cq_table_size=lite.count(),
             offset_table_size=len(self._offsets),
             event_map_size=len(lite.events),
-            topic_meta={each.topic_name: expiration_minutes(each) for each in lite.parents()},
-            group_meta=self._groups(),
+            topic_meta={each.topic_name: expiration_minutes(each) for each in parents},
+            group_meta=groups,
         )
         return response(request, body=encode_body(body))
 
-    def _groups(self) -> dict[str, list[str]]:
+    def _groups(self) -> Job[dict[str, list[str]]]:
         """Return the groups that consume lite topics, by their parent topic."""
         found: dict[str, list[str]] = {}
-        for name in sorted(self._state.groups):
+        for name in (yield from sort(list(self._state.groups))):
             topic = self._lite.group(name).topic
             if topic is not None:
                 found.setdefault(topic, []).append(name)
+            yield
         return found
 
-    def parent_info(self, _peer: Peer, request: Command) -> Command:
+    def parent_info(self, peer: Peer, request: Command) -> Later:
         """Return how many lite topics a parent topic has, and its groups."""
         topic = self._parent(request.header(ParentTopicHeader).topic)
+        return self._runtime.slices.serve(peer, self._parent_info(request, topic))
+
+    def _parent_info(self, request: Command, topic: Topic) -> Job[Command]:
+        groups = yield from self._groups()
         light = self._state.store.light
         body = ParentTopicInfo(
             topic=topic.topic_name,
             ttl=expiration_minutes(topic),
-            groups=self._groups().get(topic.topic_name),
+            groups=groups.get(topic.topic_name),
             lmq_num=self._lite.count(),
             lite_topic_count=0 if light is None else light.count(topic.topic_name),
         )
@@ -133,7 +144,7 @@ class LiteAdmin:
         )
         return response(request, body=encode_body(body))
 
-    def group_info(self, peer: Peer, request: Command) -> Command | Coroutine[Any, Any, Command]:
+    def group_info(self, peer: Peer, request: Command) -> Later:
         """Return how much a group has not consumed: of one lite topic, or of those with most."""
         header = request.header(LiteGroupHeader)
         topic = self._lite_group(header.group)

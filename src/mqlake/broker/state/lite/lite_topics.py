@@ -117,11 +117,15 @@ class LiteTopics:
         """Return what a group's attributes say; those of an unknown group say nothing."""
         return LiteGroup.of(self._groups.get(name) or SubscriptionGroup())
 
-    def parents(self) -> list[Topic]:
+    def parents(self) -> Job[list[Topic]]:
         """Return the topics that have lite topics."""
-        return [
-            topic for name in self._topics if (topic := self._topics.get(name)) and is_parent(topic)
-        ]
+        found: list[Topic] = []
+        for name in list(self._topics):
+            topic = self._topics.get(name)
+            if topic is not None and is_parent(topic):
+                found.append(topic)
+            yield
+        return found
 
     # Sends
 
@@ -338,7 +342,7 @@ class LiteTopics:
         self._count = None
         if self._runtime.settings.is_slave:
             return
-        for topic in self.parents():
+        for topic in (yield from self.parents()):
             longest = expiration(topic)
             if not longest:
                 continue
