@@ -60,6 +60,19 @@ def test_comes_again_in_order_when_its_time_is_over(tmp_path: Path) -> None:
     simulated.run(run())
 
 
+def test_a_suspended_message_comes_again_without_being_counted(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path) as broker:
+            await send(broker, "a", "b")
+            first, second = await pop(broker, order=True)
+            await change(broker, first, 0, suspend=True)
+            await change(broker, second, 0)
+            again = await pop(broker, order=True)
+            assert [(each.body, each.times) for each in again] == [("a", 0), ("b", 1)]
+
+    simulated.run(run())
+
+
 def test_the_same_attempt_gets_the_same(tmp_path: Path) -> None:
     async def run() -> None:
         async with running(tmp_path) as broker:

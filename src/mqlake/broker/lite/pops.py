@@ -194,7 +194,9 @@ class LitePops:
 
     def _try_all(self, clients: list[str]) -> Job[None]:
         for client_id in clients:
-            waiter = next(iter(self._waiting.get(client_id, ())), None)
+            # The messages are for nobody whose connection is closed.
+            waiting = self._waiting.get(client_id, ())
+            waiter = next((each for each in waiting if not each.peer.is_closed), None)
             if waiter is not None:
                 self._try(waiter)
             yield

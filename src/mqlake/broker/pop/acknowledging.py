@@ -221,7 +221,13 @@ class Acknowledging:
         old = self._store.config.consumer_offsets.query(key.group, key.topic, key.queue_id)
         visible = now + header.invisible_time
         if old is None or header.offset >= old:
-            self._ordered.change_time(key, header.offset, receipt.pop_time, visible)
+            self._ordered.change_time(
+                key,
+                header.offset,
+                receipt.pop_time,
+                visible,
+                is_suspended=bool(header.suspend),
+            )
             if visible <= now:
                 self._waiting.wake(key.topic, key.group, key.queue_id)
         fields = ChangeInvisibleTimeAnswerHeader(

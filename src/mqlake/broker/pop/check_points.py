@@ -85,6 +85,10 @@ class CheckPoint(msgspec.Struct, omit_defaults=True):
         """Return the queue offsets of those that are not acknowledged."""
         return [offset for number, offset in enumerate(self.offsets) if not self.bits >> number & 1]
 
+    def expire(self) -> None:
+        """Let the messages be redelivered now, without counting this delivery."""
+        self.invisible_time, self.is_suspended = 0, True
+
     def acknowledge(self, queue_offset: int) -> None:
         """Note that a message was consumed; do nothing if it is none of these."""
         distance = queue_offset - self.start_offset

@@ -49,14 +49,20 @@ class Pop:
         needs: physical offset after what its acknowledged messages depend on; 0 if nothing.
         settled_at: physical offset after everything that the messages depend on; None while one of
             them is invisible and known only here.
+        is_sent: whether the messages were sent to the client. Until then, they get no check point.
     """
 
-    __slots__ = ("needs", "next_offset", "point", "revive_queue_id", "settled_at")
+    __slots__ = ("is_sent", "needs", "next_offset", "point", "revive_queue_id", "settled_at")
 
     def __init__(self, point: CheckPoint, revive_queue_id: int, next_offset: int) -> None:
         self.point, self.revive_queue_id, self.next_offset = point, revive_queue_id, next_offset
         self.settled_at: int | None = None
         self.needs = 0
+        self.is_sent = False
+
+    def note_sent(self) -> None:
+        """Note that the messages were sent to the client."""
+        self.is_sent = True
 
 
 class _QueuePops:

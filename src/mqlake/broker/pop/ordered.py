@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import msgspec
 
@@ -34,6 +35,7 @@ class _InHand:
         visible: when a message is redelivered, if that is not the end of the invisible time.
         counts: how often a message was popped before, if it was.
         acked: queue offsets that are acknowledged.
+        uncounted: queue offsets whose next delivery is not counted; forgotten at a restart.
         log_end: physical offset of the log's end at the pop; 0 if unknown.
     """
 
@@ -44,6 +46,7 @@ class _InHand:
     visible: dict[int, int] = field(default_factory=dict[int, int])
     counts: dict[int, int] = field(default_factory=dict[int, int])
     acked: set[int] = field(default_factory=set[int])
+    uncounted: set[int] = field(default_factory=set[int])
     log_end: int = 0
 
     @property
@@ -58,6 +61,16 @@ class _InHand:
         """The first queue offset that is not acknowledged."""
         waiting = (offset for offset in self.offsets if offset not in self.acked)
         return next(waiting, self.offsets[-1] + 1)
+
+    def counts_after(self, offsets: Sequence[int]) -> dict[int, int]:
+        """Return how often messages were popped before, if they are popped again now."""
+        before = set(self.offsets)
+        counts = {
+            at: self.counts.get(at, 0) + (at not in self.uncounted)
+            for at in offsets
+            if at in before
+        }
+        return {at: count for at, count in counts.items() if count}
 
 
 class Ordered:
@@ -110,19 +123,33 @@ class Ordered:
         invisible_time: int,
         offsets: Sequence[int],
         info: PopInfo,
-    ) -> None:
-        """Note that messages are popped now; add that to the answer."""
+    ) -> Callable[[], None]:
+        """Note that messages are popped now; add that to the answer.
+
+        Returns:
+            A function that undoes it, for messages that are sent to nobody.
+        """
         old = self._queues.get(key)
         new = _InHand(attempt_id, pop_time, invisible_time, list(offsets))
         new.log_end = self._store.watermarks.end
         if old is not None and attempt_id is not None and old.attempt_id == attempt_id:
             new.counts = old.counts
         elif old is not None:
-            before = set(old.offsets)
-            new.counts = {at: old.counts.get(at, 0) + 1 for at in offsets if at in before}
+            new.counts = old.counts_after(offsets)
         self._queues[key] = new
         least = min((new.counts.get(at, 0) for at in offsets), default=0)
         info.add_counts(key.topic, key.queue_id, new.counts.items(), least)
+        self._file.change()
+        return partial(self._undo, key, new, old)
+
+    def _undo(self, key: QueueKey, new: _InHand, old: _InHand | None) -> None:
+        """Let a queue be as it was before a pop, unless it has changed since."""
+        if self._queues.get(key) is not new:
+            return
+        if old is None:
+            del self._queues[key]
+        else:
+            self._queues[key] = old
         self._file.change()
 
     def acknowledge(self, key: QueueKey, queue_offset: int, pop_time: int) -> int | None:
@@ -143,11 +170,25 @@ class Ordered:
         self._file.change()
         return found.next_offset
 
-    def change_time(self, key: QueueKey, queue_offset: int, pop_time: int, visible: int) -> None:
-        """Change when a message is redelivered (ms)."""
+    def change_time(
+        self,
+        key: QueueKey,
+        queue_offset: int,
+        pop_time: int,
+        visible: int,
+        *,
+        is_suspended: bool = False,
+    ) -> None:
+        """Change when a message is redelivered (ms).
+
+        Args:
+            is_suspended: whether the redelivery is not counted.
+        """
         found = self._queues.get(key)
         if found is not None and found.pop_time == pop_time and queue_offset in found.offsets:
             found.visible[queue_offset] = visible
+            if is_suspended:
+                found.uncounted.add(queue_offset)
             self._file.change()
 
     def forget(self, key: QueueKey) -> None:

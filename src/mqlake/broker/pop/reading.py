@@ -6,7 +6,7 @@ Upstream: `PopMessageProcessor.popMsgFromTopic`, `popMsgFromQueue`, `getPopOffse
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from struct import Struct
 
@@ -77,6 +77,8 @@ class Taken:
         rest: the number of messages left in the queues that were read.
         free_at: when (ms) the first waiting queue is free; None if none waits.
         refusal: why messages of one of those queues were not popped; None if there is no reason.
+        pops: what was noted of the messages that were not popped in order.
+        undos: functions that undo what was noted of the others.
     """
 
     pop_time: int
@@ -88,6 +90,13 @@ class Taken:
     rest: int = 0
     free_at: int | None = None
     refusal: RemotingError | None = None
+    pops: list[Pop] = field(default_factory=list[Pop])
+    undos: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
+
+    def note_sent(self) -> None:
+        """Note that the messages were sent to the client."""
+        for pop in self.pops:
+            pop.note_sent()
 
 
 class Reading:
@@ -159,6 +168,13 @@ class Reading:
             return following, False
         is_done = self._keep(wanted, key, offset, result, taken) or following <= offset
         return following, is_done
+
+    def give_back(self, taken: Taken) -> None:
+        """Let messages that were sent to nobody be popped again, without counting this delivery."""
+        for pop in taken.pops:
+            self._revive_topic.give_back(pop)
+        for undo in taken.undos:
+            undo()
 
     def unread(self, key: QueueKey) -> tuple[int, int]:
         """Return where a group continues in a queue, and how many messages there are."""
@@ -297,6 +313,8 @@ class Reading:
         )
         pop = Pop(point, taken.revive_queue_id, result.next_offset)
         self._in_flight.add(pop, self._revive_topic.look_at(point))
+        if offsets:
+            taken.pops.append(pop)
 
     def _keep_ordered(
         self,
@@ -311,9 +329,10 @@ class Reading:
             if result.next_offset > start:
                 self._go_to(key, result.next_offset)
             return
-        self._ordered.take(
+        undo = self._ordered.take(
             key, wanted.attempt_id, taken.pop_time, wanted.invisible_time, offsets, taken.info
         )
+        taken.undos.append(undo)
         self._go_to(key, start)
 
     def _body(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -41,6 +41,13 @@ CheckTopic = Callable[[str, str, int, Peer], Topic]
 """Returns the topic of that name if a group may pop one of its queues; raises RemotingError."""
 
 
+class _PopResult(NamedTuple):
+    """The answer to a pop, and what it contains."""
+
+    answer: Answer
+    taken: Taken
+
+
 def check_count(messages: int, who: str) -> None:
     """Refuse a request for more messages than one answer can have.
 
@@ -72,30 +79,66 @@ class PopRequests:
         """Answer with messages, or let the request wait for some."""
         header = request.header(PopHeader)
         if is_costly(header.exp, header.exp_type):
-            job = self._parse_and_pop(peer, request, header)
-            return self._runtime.slices.serve(peer, job, size=len(request.body))
+            return self._sliced(peer, request, header, self._parse_and_pop(peer, request, header))
         topic, wanted = self._check(header, peer)
         if self._left(header) < -_LATE:
             return self._nothing(request, header)
         round_ = self._round(header, topic, wanted)
         job = self._pop(peer, request, header, wanted, round_)
         if round_.is_short and wanted.choice.condition is None:
-            return run_at_once(job)
-        return self._runtime.slices.serve(peer, job, size=len(request.body))
+            return self._sent(peer, header, run_at_once(job))
+        return self._sliced(peer, request, header, job)
 
-    def _parse_and_pop(self, peer: Peer, request: Command, header: PopHeader) -> Job[Answer]:
+    def _sliced(
+        self, peer: Peer, request: Command, header: PopHeader, job: Job[_PopResult]
+    ) -> Answer | Coroutine[Any, Any, Answer]:
+        found = self._runtime.slices.serve(peer, job, size=len(request.body))
+        if isinstance(found, _PopResult):
+            return self._sent(peer, header, found)
+        return self._sent_later(peer, header, found)
+
+    async def _sent_later(
+        self, peer: Peer, header: PopHeader, job: Coroutine[Any, Any, _PopResult | None]
+    ) -> Answer:
+        popped = await job  # None if the connection was closed meanwhile.
+        return None if popped is None else self._sent(peer, header, popped)
+
+    def _sent(self, peer: Peer, header: PopHeader, popped: _PopResult) -> Answer:
+        """Return an answer that is sent now; if nobody receives it, give its messages back."""
+        if peer.is_closed:
+            self._give_back(header, popped.taken)
+        else:
+            popped.taken.note_sent()
+        return popped.answer
+
+    def _give_back(self, header: PopHeader, taken: Taken) -> None:
+        self._reading.give_back(taken)
+        if taken.undos:
+            self._waiting.wake(header.topic, header.consumer_group, header.queue_id)
+
+    def _parse_and_pop(self, peer: Peer, request: Command, header: PopHeader) -> Job[_PopResult]:
         topic, wanted = self._check(header, peer)
         yield
         if self._left(header) < -_LATE:
-            return self._nothing(request, header)
+            return _PopResult(self._nothing(request, header), Taken(self._now(), 0))
         round_ = self._round(header, topic, wanted)
         return (yield from self._pop(peer, request, header, wanted, round_))
 
     def _pop(
         self, peer: Peer, request: Command, header: PopHeader, wanted: PopRead, round_: Round
-    ) -> Job[Answer]:
+    ) -> Job[_PopResult]:
         news = self._waiting.news
         taken = yield from self._take(header, wanted, round_)
+        return _PopResult(self._answer_or_wait(peer, request, header, taken, news), taken)
+
+    def _answer_or_wait(
+        self, peer: Peer, request: Command, header: PopHeader, taken: Taken, news: tuple[int, int]
+    ) -> Answer:
+        """Return the answer; None if the request waits for messages.
+
+        Args:
+            news: of `WaitingPops`, before the queues were read.
+        """
         if taken.bodies:
             return self._answer(request, header, taken)
         name, group, queue_id = header.topic, header.consumer_group, header.queue_id
@@ -126,9 +169,12 @@ class PopRequests:
         except RemotingError as error:
             peer.answer(request, response(request, error.code, remark=error.remark))
             return True
-        if taken.bodies:
-            peer.answer(request, self._answer(request, header, taken))
-        return bool(taken.bodies)
+        if not taken.bodies:
+            return False
+        answer = self._answer(request, header, taken)
+        self._sent(peer, header, _PopResult(answer, taken))
+        peer.answer(request, answer)
+        return True
 
     def give_up(self, peer: Peer, request: Command, header: PopHeader) -> None:
         """Answer a request whose time is up, or which this broker does not serve any more."""
@@ -169,6 +215,18 @@ class PopRequests:
 
     def _take(self, header: PopHeader, wanted: PopRead, round_: Round) -> Job[Taken]:
         taken = self._reading.start(wanted)
+        try:
+            yield from self._read(wanted, round_, taken)
+        except BaseException:  # The connection may be closed meanwhile, which ends the job.
+            self._give_back(header, taken)
+            raise
+        if taken.refusal is not None and not taken.bodies:
+            raise taken.refusal
+        if taken.free_at is not None and not taken.bodies:
+            self._waiting.wake_at(taken.free_at, header.topic, wanted.group, header.queue_id)
+        return taken
+
+    def _read(self, wanted: PopRead, round_: Round, taken: Taken) -> Job[None]:
         for name, queue_id in round_.queues():
             try:
                 yield from self._reading.take(wanted, name, queue_id, taken)
@@ -188,11 +246,6 @@ class PopRequests:
                 )
                 break
             yield
-        if taken.refusal is not None and not taken.bodies:
-            raise taken.refusal
-        if taken.free_at is not None and not taken.bodies:
-            self._waiting.wake_at(taken.free_at, header.topic, wanted.group, header.queue_id)
-        return taken
 
     # Checks
 

@@ -110,13 +110,25 @@ class ReviveTopic:
             return True
         try:
             if pop.point.revive_time > now:
-                return self.keep(pop)
+                if pop.is_sent:
+                    return self.keep(pop)
+                self._in_flight.look_again(pop, now + _AGAIN)
+                return True
             return (yield from self._revive(pop, now))
         except Exception:
             # `InFlight.due` has forgotten when to look at it: its messages would never be
             # redelivered, and the group's offset would not advance.
             self._in_flight.look_again(pop, now + _AGAIN)
             raise
+
+    def give_back(self, pop: Pop) -> None:
+        """Redeliver the messages of a pop that were sent to nobody, at the next look.
+
+        RocketMQ hides them until the invisible time is over.
+        """
+        if pop.settled_at is None:
+            pop.point.expire()
+            self._in_flight.look_again(pop, self._store.clock.milliseconds())
 
     def keep(self, pop: Pop) -> bool:
         """Put the check point of a pop to the revive topic, so that it is no longer needed in

@@ -60,7 +60,8 @@ class BrokerLink(asyncio.Transport):
         self._waiting: list[bytes] = []
         self._in_flight, self._is_used = 0, True
         self._tasks: set[asyncio.Task[None]] = set()
-        self._is_paused = self._is_draining = self._is_lost = False
+        self._is_paused = self._is_draining = self._is_lost = self._is_polling = False
+        self._polled: Command | None = None
         self._peer = connect(self)
 
     @property
@@ -72,12 +73,8 @@ class BrokerLink(asyncio.Transport):
         self,
         command: Command | Request,
         seconds: float,
-        late: Callable[[Command], None] | None = None,
     ) -> Command:
         """Return the response to a request, whatever its code.
-
-        Args:
-            late: receives a response that has arrived when this is cancelled.
 
         Raises:
             ConnectionFailedError: the connection is closed.
@@ -102,14 +99,35 @@ class BrokerLink(asyncio.Transport):
             raise RequestTimeoutError(
                 f"the broker has not answered request {command.code} within {seconds:g} s"
             ) from None
-        except asyncio.CancelledError:
-            is_over = found.done() and not found.cancelled()
-            if late is not None and is_over and found.exception() is None:
-                late(found.result())
-            raise
         finally:
             self._in_flight -= 1
             self._awaited.forget(opaque)
+
+    async def poll(
+        self, command: Command, seconds: float, late: Callable[[Command], None]
+    ) -> Command:
+        """Return the response to a request that may wait for messages, the only one meanwhile.
+
+        If this fails or is cancelled, the connection is closed: otherwise the request would still
+        wait, and receive messages.
+
+        Args:
+            late: receives the response if the broker has answered nevertheless.
+
+        Raises:
+            ConnectionFailedError: the connection is closed.
+            RequestTimeoutError: there is no response in time.
+        """
+        self._is_polling = True
+        try:
+            return await self.request(command, seconds)
+        except BaseException:
+            self.end()
+            if self._polled is not None:
+                late(self._polled)
+            raise
+        finally:
+            self._is_polling, self._polled = False, None
 
     def was_unused(self) -> bool:
         """Return whether nobody has used the connection since this was asked last."""
@@ -118,6 +136,8 @@ class BrokerLink(asyncio.Transport):
 
     def end(self) -> None:
         """Close the connection. What waits at the broker for an answer is dropped."""
+        if not self._is_lost:
+            self._peer.flush()  # The broker believes that these answers have arrived.
         self._lose()
 
     def _next_opaque(self) -> int:
@@ -150,6 +170,8 @@ class BrokerLink(asyncio.Transport):
     def _take(self, frame: bytes) -> None:
         command = decode(frame)
         if command.flag & RESPONSE:
+            if self._is_polling:
+                self._polled = command
             self._awaited.resolve(command)
         elif self.client_id is not None:
             task = self._loop.create_task(self._push(command))

@@ -136,11 +136,7 @@ class LocalBrokers:
         """Return the response to a request that may wait for messages."""
         self._check_name(broker)
         link = self._poll_link(caller)
-        try:
-            answer = await link.request(_in_the_name_of(caller, command), seconds, late)
-        except BaseException:
-            link.end()  # Otherwise the request would still wait, and receive messages.
-            raise
+        answer = await link.poll(_in_the_name_of(caller, command), seconds, late)
         self._keep(caller, link)
         return answer
 

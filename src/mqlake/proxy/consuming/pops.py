@@ -166,7 +166,8 @@ class Pops:
         if late.code != ResponseCode.SUCCESS:
             return
         found = [popped.delivery for popped in self._popped(broker, wish, late)]
-        self._state.background.start(self._renewer.give_back_all(found), "the return of messages")
+        work = self._renewer.give_back_all(found, is_unseen=True)
+        self._state.background.start(work, "the return of messages")
 
     async def _settle(self, how: _Settling, delivery: GroupDelivery) -> None:
         """Settle a message; if that fails, it is delivered again."""

@@ -108,22 +108,30 @@ class Renewer:
         if message is not None:
             self._table.remove(message)
 
-    async def give_back(self, delivery: GroupDelivery) -> None:
+    async def give_back(self, delivery: GroupDelivery, *, is_unseen: bool = False) -> None:
         """Let a message become visible soon, since its client does not handle it. Failures are
         logged: the message then becomes visible when its invisible time is over.
+
+        Args:
+            is_unseen: whether nothing of it was sent to a client: it becomes visible at once, and
+                the delivery is not counted.
         """
         delivery, message = await self.settle(delivery)
         self.forget(message)
         try:
-            await self._deliveries.change_invisible(delivery, RETURNED)
+            invisible = 0 if is_unseen else RETURNED
+            await self._deliveries.change_invisible(delivery, invisible, is_suspended=is_unseen)
         except MqlakeError as error:
             _log.debug("message %.255s is visible again later: %s", delivery.message_id, error)
 
-    async def give_back_all(self, deliveries: list[GroupDelivery]) -> None:
-        """Let messages become visible soon."""
+    async def give_back_all(
+        self, deliveries: list[GroupDelivery], *, is_unseen: bool = False
+    ) -> None:
+        """Let messages become visible soon, or at once (`give_back`)."""
         for start in range(0, len(deliveries), _AT_ONCE):
             some = deliveries[start : start + _AT_ONCE]
-            await asyncio.gather(*(self.give_back(delivery) for delivery in some))
+            work = (self.give_back(delivery, is_unseen=is_unseen) for delivery in some)
+            await asyncio.gather(*work)
 
     def _client_ended(self, client: GrpcClient) -> None:
         found = self._table.take_all(client.client_id)
