@@ -13,11 +13,11 @@ from mqlake.proxy.errors import StatusError
 from mqlake.proxy.settings import ProxySettings
 
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
-_OTHER_CONTROL: Final = re.compile("[\x00\x03-\x1f\x7f-\x9f]")
+OTHER_CONTROL: Final = re.compile("[\x00\x03-\x1f\x7f-\x9f]")
 """Control characters that do not separate properties."""
-_LONGEST: Final = 255
+LONGEST: Final = 255
 """Characters of a message id, and of the name of a host."""
-_LONGEST_TRACE: Final = 4096
+LONGEST_TRACE: Final = 4096
 """Characters of a trace context."""
 _LITE_TOPIC: Final = re.compile("[A-Za-z0-9_-]+")
 _INT64: Final = 1 << 63
@@ -46,18 +46,18 @@ class MessageChecks:
         group, size = system.message_group, len(text)
         return (
             text.count(NAME_VALUE_SEPARATOR) == text.count(PROPERTY_SEPARATOR) == pairs
-            and _OTHER_CONTROL.search(text) is None
+            and OTHER_CONTROL.search(text) is None
             and size <= settings.max_user_property_size
             and (text.isascii() or 4 * size <= settings.max_user_property_size)
             and 0 < len(message.body) <= settings.max_message_size
             and len(user) <= settings.user_property_max_num
             and RESERVED.isdisjoint(user)
-            and 0 < len(system.message_id.strip()) <= _LONGEST
-            and len(system.born_host) <= _LONGEST
-            and len(system.trace_context) <= _LONGEST_TRACE
+            and 0 < len(system.message_id.strip()) <= LONGEST
+            and len(system.born_host) <= LONGEST
+            and len(system.trace_context) <= LONGEST_TRACE
             and (not system.HasField("tag") or (bool(system.tag.strip()) and "|" not in system.tag))
             and all(map(str.strip, system.keys))
-            and (not system.HasField("message_group") or _is_short(group, settings))
+            and (not system.HasField("message_group") or is_short(group, settings))
             and not system.HasField("orphaned_transaction_recovery_duration")
             and not system.HasField("lite_topic")
         )
@@ -71,8 +71,8 @@ class MessageChecks:
         system = message.system_properties
         if not system.message_id.strip():
             raise StatusError(Code.ILLEGAL_MESSAGE_ID, "message id cannot be null")
-        if _CONTROL.search(system.message_id) or len(system.message_id) > _LONGEST:
-            reason = f"message id has control characters, or more than {_LONGEST} characters"
+        if _CONTROL.search(system.message_id) or len(system.message_id) > LONGEST:
+            reason = f"message id has control characters, or more than {LONGEST} characters"
             raise StatusError(Code.ILLEGAL_MESSAGE_ID, reason)
         self._check_body(len(message.body))
         size = self._user_properties(message.user_properties)
@@ -88,7 +88,7 @@ class MessageChecks:
         for name in ("trace_context", "born_host"):
             if _CONTROL.search(getattr(system, name)):
                 raise StatusError(Code.BAD_REQUEST, f"{name} has control characters")
-        for name, most in (("trace_context", _LONGEST_TRACE), ("born_host", _LONGEST)):
+        for name, most in (("trace_context", LONGEST_TRACE), ("born_host", LONGEST)):
             if len(getattr(system, name)) > most:
                 reason = f"{name} has more than {most} characters"
                 raise StatusError(Code.BAD_REQUEST, reason)
@@ -173,7 +173,8 @@ def check_stored(text: str) -> None:
         raise StatusError(Code.MESSAGE_PROPERTIES_TOO_LARGE, reason)
 
 
-def _is_short(group: str, settings: ProxySettings) -> bool:
+def is_short(group: str, settings: ProxySettings) -> bool:
+    """Return whether a message group is certainly not too long, and not blank."""
     return bool(group.strip()) and 4 * len(group) < settings.max_message_group_size
 
 

@@ -24,9 +24,9 @@ from mqlake.proxy.errors import StatusError
 from mqlake.proxy.sending.checks import MessageChecks, check_stored
 
 _IMMUNITY: Final = "CHECK_IMMUNITY_TIME_IN_SECONDS"
-_TRACE_CONTEXT: Final = "TRACE_CONTEXT"
-_BORN_HOST: Final = "__BORNHOST"
-_BORN_TIME: Final = "BORN_TIMESTAMP"
+TRACE_CONTEXT: Final = "TRACE_CONTEXT"
+BORN_HOST: Final = "__BORNHOST"
+BORN_TIME: Final = "BORN_TIMESTAMP"
 _LAST_SECOND: Final = 253_402_300_799
 """The end of the year 9999, seconds since 1970."""
 
@@ -73,12 +73,10 @@ def prepared(message: Message, topic: str, host: str, checks: MessageChecks, now
         pairs[SHARDING_KEY] = group
     pairs[PGROUP] = topic
     if system.trace_context:
-        pairs[_TRACE_CONTEXT] = system.trace_context
-    pairs[_BORN_HOST] = system.born_host or host
-    at = system.born_timestamp
-    is_time = 0 < at.seconds <= _LAST_SECOND
-    born = at.seconds * 1000 + at.nanos // 1_000_000 if is_time else now
-    pairs[_BORN_TIME] = str(born)
+        pairs[TRACE_CONTEXT] = system.trace_context
+    pairs[BORN_HOST] = system.born_host or host
+    born = born_at(system, now)
+    pairs[BORN_TIME] = str(born)
     flag = COMPRESSED if system.body_encoding == Encoding.GZIP else 0
     if kind is MessageType.TRANSACTION:
         flag |= TRANSACTION_PREPARED
@@ -100,6 +98,13 @@ def prepared(message: Message, topic: str, host: str, checks: MessageChecks, now
         group=group or system.lite_topic,
         born=born,
     )
+
+
+def born_at(system: SystemProperties, now: int) -> int:
+    """Return when a client made a message, by its own clock; now if it does not say so (ms)."""
+    at = system.born_timestamp
+    seconds = at.seconds
+    return seconds * 1000 + at.nanos // 1_000_000 if 0 < seconds <= _LAST_SECOND else now
 
 
 def _kind(

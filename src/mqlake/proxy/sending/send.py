@@ -25,6 +25,7 @@ from mqlake.proxy.errors import OK, CallStatus, StatusError, check
 from mqlake.proxy.names import topic_of
 from mqlake.proxy.sending.checks import MessageChecks
 from mqlake.proxy.sending.outgoing_properties import Prepared, prepared
+from mqlake.proxy.sending.plain_messages import PlainMessages
 from mqlake.proxy.sending.queue_choice import ChosenQueue, TargetChoice
 from mqlake.proxy.sending.send_request import SendCommand
 from mqlake.proxy.sending.transactions import OpenTransactions, TransactionKey
@@ -61,6 +62,7 @@ class SendCalls:
     def __init__(self, state: ProxyState, transactions: OpenTransactions) -> None:
         self._state, self._brokers, self._transactions = state, state.brokers, transactions
         self._checks, self._choice = MessageChecks(state.settings), TargetChoice()
+        self._plain = PlainMessages(state.settings)
 
     def calls(self) -> Sequence[ServedMethod]:
         """Return the handler of each method."""
@@ -102,14 +104,21 @@ class SendCalls:
             raise StatusError(Code.MESSAGE_BODY_TOO_LARGE, f"the bodies have {size} bytes together")
         host, now = caller.address.rpartition(":")[0].strip("[]"), self._state.now()
         sent: list[Prepared] = []
-        for message in messages:
-            if sent and message.topic != messages[0].topic:
-                raise StatusError(Code.MESSAGE_CORRUPTED, "the messages are of different topics")
-            sent.append(prepared(message, topic, host, self._checks, now))
-            if len(messages) > 1:
-                _check_together(sent[0], sent[-1])
-            if not len(sent) % _AT_ONCE:
+        for start in range(0, len(messages), _AT_ONCE):
+            if start:
                 await asyncio.sleep(0)
+            some = messages[start : start + _AT_ONCE]
+            _check_topic(messages[0], some[0])
+            found = self._plain.prepared(some, topic, host, now)
+            if found is not None:
+                sent += found
+                _check_together(sent[0], found[0])
+                continue
+            for message in some:
+                _check_topic(messages[0], message)
+                sent.append(prepared(message, topic, host, self._checks, now))
+                if len(messages) > 1:
+                    _check_together(sent[0], sent[-1])
         return tuple(sent)
 
     def _response(
@@ -128,14 +137,14 @@ class SendCalls:
         if sent[0].type is MessageType.TRANSACTION:
             self._note_half(topic, queue.broker, header, caller)
         found = SendMessageResponse(status=status)
+        # One entry for all takes a third of the time: it is copied.
+        entry = SendResultEntry(
+            status=status,
+            transaction_id=header.transaction_id,
+            recall_handle=header.recall_handle,
+        )
         for number, each in enumerate(sent):
-            entry = SendResultEntry(
-                status=status,
-                message_id=each.message_id,
-                transaction_id=header.transaction_id,
-                offset=header.queue_offset + number,
-                recall_handle=header.recall_handle,
-            )
+            entry.message_id, entry.offset = each.message_id, header.queue_offset + number
             found.entries.append(entry)
         return found
 
@@ -159,6 +168,11 @@ def check_may_send(brokers: BrokerPort, topic: str, caller: Caller) -> None:
     if brokers.is_authenticating:
         asked = request(RequestCode.SEND_MESSAGE_V2, {"a": topic, "b": topic})
         brokers.check(asked, caller)
+
+
+def _check_topic(first: Message, other: Message) -> None:
+    if other is not first and other.topic != first.topic:
+        raise StatusError(Code.MESSAGE_CORRUPTED, "the messages are of different topics")
 
 
 def _check_together(first: Prepared, other: Prepared) -> None:
