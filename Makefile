@@ -3,9 +3,11 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
+SPARK_TESTS ?= tests/spark
 NEWEST := build/newest-spark
 OTHER  := build/newest-python
 SEED   := $(shell date +%j)
+SHORT  := $(addprefix tests/spark/,source/test_spark.py source/test_streams.py reading sink/test_spark.py follow/test_follow.py test_query_metrics.py)
 PORTABLE := $(addprefix tests/,formats dispatch kernels protocol remoting storage store broker namesrv client jobs cli kafka)
 BROKERS := $(addprefix tests/,broker remoting attacks budget chaos client comparison crash odd programs replica replication slow_machine tls)
 
@@ -16,7 +18,7 @@ FAST   := tests/documents tests/formats tests/protocol tests/storage tests/names
 # Otherwise each of the many processes that tests start compiles every module again: a second each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help env demo check test all-tests peers docs lint style types layers fast format cluster-test slow-machine-test ordinary-path-test newest-spark-test newest-python-test nightly bench lock clean
+.PHONY: help env demo check test all-tests peers docs lint style types layers fast format cluster-test slow-machine-test ordinary-path-test newest-spark-test newest-python-test wheel-test nightly bench lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -74,15 +76,18 @@ slow-machine-test: $(STAMP)  ## run the tests with random delays: SEED=1; finds 
 ordinary-path-test: $(STAMP)  ## run the tests of brokers without the lane: the results are the same
 	MQLAKE_LANE=off $(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder -m 'not nightly and not peer' $(BROKERS)
 
-newest-spark-test: $(STAMP)  ## run the Spark tests with the newest PySpark instead of the pinned one
+newest-spark-test: $(STAMP)  ## run the Spark tests with the newest PySpark: SPARK_TESTS=tests/spark/source
 	@PYTHON=$(PYTHON) scripts/make-env $(NEWEST)
 	$(NEWEST)/bin/uv pip install --quiet --no-deps --upgrade --python $(NEWEST)/bin/python pyspark
 	$(NEWEST)/bin/python -m mqlake.spark.cds
-	$(NEWEST)/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder tests/spark
+	$(NEWEST)/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder $(SPARK_TESTS)
 
 newest-python-test:  ## run the tests without Spark with another Python: PYTHON=python3.14
 	@PYTHON=$(PYTHON) scripts/make-env $(OTHER)
 	$(OTHER)/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'not nightly and not peer and not spark' $(PORTABLE)
+
+wheel-test: $(STAMP)  ## install the wheel on another Python, and follow the quickstart there: PYTHON=python3.13
+	$(BIN)/python -m tests.cli.first_hour $(PYTHON)
 
 nightly: $(STAMP)  ## run the long proofs; writes docs/reliability.md
 	$(BIN)/python -m tests.attacks --nightly
@@ -113,6 +118,7 @@ nightly: $(STAMP)  ## run the long proofs; writes docs/reliability.md
 	$(BIN)/pytest -q -n 0 -m nightly
 	@$(MAKE) --no-print-directory slow-machine-test
 	@$(MAKE) --no-print-directory ordinary-path-test
+	@$(MAKE) --no-print-directory newest-spark-test SPARK_TESTS="$(SHORT)"
 
 bench: $(STAMP)  ## run the benchmarks; writes docs/benchmarks.md
 	$(BIN)/python -m benchmarks
