@@ -34,6 +34,8 @@ def test_it_serves_calls_and_metrics_until_it_is_stopped() -> None:
                 assert "no name server answers" in found.status.message
             body = await asyncio.to_thread(_get, f"http://127.0.0.1:{metrics}/metrics")
             assert b'method="QueryRoute"' in body
+            assert b"mqlake_grpc_connections" in body
+            assert b"mqlake_grpc_clients" in body
             return program.port
 
     port = asyncio.run(run())
