@@ -25,7 +25,7 @@ help:  ## list the targets
 
 env: $(STAMP)  ## create .venv with everything that the project needs
 
-$(STAMP): requirements.lock pyproject.toml scripts/make-env
+$(STAMP): requirements.lock pyproject.toml scripts/make-env src/mqlake/__init__.py
 	@PYTHON=$(PYTHON) scripts/make-env $(VENV)
 	@touch $@
 

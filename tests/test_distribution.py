@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -24,6 +25,7 @@ UNREACHABLE = (
     "network was disabled",
     "NewConnectionError",
 )
+IMAGE = re.compile(r"image: mqlake:(\S+)")
 SECONDS = 240
 
 pytestmark = [
@@ -68,6 +70,14 @@ def test_names_have_the_version(distributions: Path) -> None:
     version = mqlake.__version__
     names = {path.name for path in distributions.iterdir()}
     assert names == {f"mqlake-{version}-py3-none-any.whl", f"mqlake-{version}.tar.gz"}
+
+
+def test_the_changelog_and_the_examples_name_the_version() -> None:
+    version, container = mqlake.__version__, ROOT / "examples" / "container"
+    assert f"\n## [{version}] - 20" in (ROOT / "CHANGELOG.md").read_text()
+    images = IMAGE.findall((container / "kubernetes.yaml").read_text())
+    assert images == [version] * 2
+    assert f"=={version}.\n" in (container / "Containerfile").read_text()
 
 
 def test_the_wheel_has_every_file_of_the_packages(distributions: Path) -> None:

@@ -7,4 +7,4 @@ from mqlake.exports import lazy_exports
 
 __getattr__, __dir__ = lazy_exports(__name__, {"open": "table"})
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import mqlake
 from mqlake.formats.topic_names import HALF_TOPIC, TIMER_TOPIC
 from mqlake.protocol.codes import ResponseCode
 from tests.broker.running import Running, running, to
@@ -47,8 +48,9 @@ def delivered(broker: Running) -> int:
     return dict(broker.state.store.timers.delivered).get((TOPIC,), 0)
 
 
-def test_there_is_one_of_each_release() -> None:
-    assert ARCHIVES, "python -m tests.releases.write"
+def test_there_is_one_of_this_release_and_of_each_before() -> None:
+    known = {archive.name.removesuffix(".tar.xz") for archive in ARCHIVES}
+    assert known >= {"0.1.0", mqlake.__version__}, "python -m tests.releases.write"
 
 
 @pytest.mark.parametrize("archive", ARCHIVES, ids=lambda path: path.name)
