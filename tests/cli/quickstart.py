@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -110,15 +110,18 @@ class Reader:
         program = {"sh": ["bash", "-ec"], "python": [str(self._python), "-c"]}[step.language]
         code = step.code.replace("127.0.0.1:9876", address)
         began, before = time.monotonic(), _cpu_of_children()
+        terminal, its_end = os.openpty()  # Progress is for people: programs ask who reads stderr.
         process = subprocess.Popen(
             [sys.executable, _REAPER, *program, code],
             cwd=self._directory,
             env=self._environment | {"NAMESRV_ADDR": address},
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=its_end,
             start_new_session=True,
         )
-        chunks = _Chunks(process)
+        os.close(its_end)
+        assert process.stdout is not None
+        chunks = _Chunks(process.stdout, os.fdopen(terminal, "rb", buffering=0))
         try:
             process.wait(SECONDS)
         except subprocess.TimeoutExpired:
@@ -135,18 +138,18 @@ class Reader:
 class _Chunks:
     """Reads both outputs of a process, and notes when something came."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, *pipes: IO[bytes]) -> None:
         self._times = [time.monotonic()]
         self._texts: list[list[bytes]] = [[], []]
         self._threads = [
             threading.Thread(target=self._read, args=(pipe, texts))
-            for pipe, texts in zip((process.stdout, process.stderr), self._texts, strict=True)
+            for pipe, texts in zip(pipes, self._texts, strict=True)
         ]
         for thread in self._threads:
             thread.start()
 
     def _read(self, pipe: IO[bytes], texts: list[bytes]) -> None:
-        with pipe:
+        with pipe, suppress(OSError):  # EIO: nobody has the other end of the terminal any more.
             while data := os.read(pipe.fileno(), 65_536):
                 self._times.append(time.monotonic())
                 texts.append(data)

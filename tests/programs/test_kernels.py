@@ -8,7 +8,9 @@ import pytest
 
 from mqlake.dispatch import warm_up
 from mqlake.kernels import first_use, jit
+from mqlake.programs import kernels
 from mqlake.programs.kernels import load_kernels
+from tests.until import wait_until
 
 
 @pytest.mark.parametrize(("count", "lines"), [(0, 0), (2, 1)])
@@ -33,3 +35,17 @@ def test_the_first_start_says_that_it_compiles_before_it_does(
     with caplog.at_level(logging.INFO, "mqlake"):
         load_kernels()
     assert said == [[first_use.MESSAGE]]
+
+
+def test_progress_is_logged_while_kernels_are_compiled(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def noted() -> bool:
+        return sum(line.startswith("compiling kernel 2, ") for line in caplog.messages) >= 2
+
+    monkeypatch.setattr(jit, "compiled_count", lambda: 2)
+    monkeypatch.setattr(kernels, "PACE", 0.01)
+    monkeypatch.setattr(warm_up, "load", lambda **_: wait_until(noted))
+    with caplog.at_level(logging.INFO, "mqlake"):
+        load_kernels()
+    assert noted()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 import logging
 import mmap
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from mqlake.dispatch import warm_up
@@ -16,6 +18,9 @@ from mqlake.kernels.first_use import tell_first_use
 _MAPS = Path("/proc/self/maps")
 _COMPILER = "libllvmlite"
 _CODE = "r-xp"
+
+PACE = 1.5
+"""Seconds between two lines of progress; nobody should wait for 2 s without one."""
 
 _log = logging.getLogger(__name__)
 
@@ -30,7 +35,8 @@ def load_kernels() -> None:
     begin = time.perf_counter()
     if is_compiled():
         tell_first_use(_log.info)
-    warm_up.load(export=False)
+    with _progress():
+        warm_up.load(export=False)
     if count := _compiled_count():
         seconds = time.perf_counter() - begin
         _log.info("%d kernels compiled in %.0f s; the next start loads them", count, seconds)
@@ -40,6 +46,25 @@ def load_kernels() -> None:
     advise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     for begin, end in _code_of(_COMPILER):
         advise(begin, end - begin, mmap.MADV_DONTNEED)
+
+
+@contextmanager
+def _progress() -> Generator[None]:
+    """Log every `PACE` seconds how many kernels this process has compiled, if it compiles any."""
+    begin, loaded = time.perf_counter(), threading.Event()
+
+    def note() -> None:
+        while not loaded.wait(PACE):
+            if count := _compiled_count():
+                _log.info("compiling kernel %d, %.0f s", count, time.perf_counter() - begin)
+
+    noting = threading.Thread(target=note, name="progress of kernels", daemon=True)
+    noting.start()
+    try:
+        yield
+    finally:
+        loaded.set()
+        noting.join()
 
 
 def _compiled_count() -> int:
