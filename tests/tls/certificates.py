@@ -16,6 +16,18 @@ PEM = serialization.Encoding.PEM
 _BEGIN = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
 _END = dt.datetime(2200, 1, 1, tzinfo=dt.UTC)
 
+_USAGES = (
+    "digital_signature",
+    "content_commitment",
+    "key_encipherment",
+    "data_encipherment",
+    "key_agreement",
+    "key_cert_sign",
+    "crl_sign",
+    "encipher_only",
+    "decipher_only",
+)
+
 
 class Files(NamedTuple):
     cert: str
@@ -34,6 +46,9 @@ class Authority:
         own = own.add_extension(
             x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False
         )
+        # From Python 3.13 on, the default context demands which keys may sign certificates.
+        usage = dict.fromkeys(_USAGES, False) | {"key_cert_sign": True, "crl_sign": True}
+        own = own.add_extension(x509.KeyUsage(**usage), critical=True)
         self.ca = str(directory / f"{name}.pem")
         Path(self.ca).write_bytes(own.sign(self._key, hashes.SHA256()).public_bytes(PEM))
 
