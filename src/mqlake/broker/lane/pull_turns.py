@@ -79,5 +79,5 @@ class PullTurns:
         reason = self._numbers[layout.REASON]
         if reason >= layout.NEW and self._pulls.ask(reason, peer, data, 0):
             return True
-        self._pulls.leave_next()
+        self._pulls.leave_next(peer)
         return False

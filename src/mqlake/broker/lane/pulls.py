@@ -77,7 +77,8 @@ class LanePulls:
         self._loading: asyncio.Future[PullKernel] | None = None
         self._kernel: PullKernel | None = None
         self._pulled = self._questions = 0
-        self._is_stopped = self._leaves_next = False
+        self._is_stopped = False
+        self._left: Peer | None = None
 
     # Loading and stopping
 
@@ -119,8 +120,8 @@ class LanePulls:
         """Answer the first of these frames, as many as possible; return how many those were."""
         if self._kernel is None and not self._is_loaded():
             return 0
-        if self._leaves_next:
-            self._leaves_next = False
+        if peer is self._left:
+            self._left = None
             return 0
         try:
             return self._take(peer, frames)
@@ -152,9 +153,11 @@ class LanePulls:
             peer.note_suitable()
         return count
 
-    def leave_next(self) -> None:
-        """Leave the next frame to the ordinary path: the kernel did not serve it just now."""
-        self._leaves_next = True
+    def leave_next(self, peer: Peer) -> None:
+        """Leave a connection's next frame to the ordinary path: the kernel did not serve it just
+        now.
+        """
+        self._left = peer
 
     # What the kernel asks for
 
