@@ -68,11 +68,20 @@ def test_a_member_that_reports_nothing_does_not_differ() -> None:
 
 def test_queues_without_a_member() -> None:
     found = texts([row(0, 5), row(1, 5)], [member("a", {0: busy()})])
-    assert "1 queues of T with waiting messages have no member." in found
+    assert "No member consumes 1 queue of T with waiting messages." in found
+    found = texts([row(0, 5), row(1, 5)], [member("a")])
+    assert "No member consumes 2 queues of T with waiting messages." in found
+
+
+def test_faster_members_are_not_advised_if_the_lag_is_where_no_member_is() -> None:
+    found = texts([row(0, 1), row(1, 99)], [member("a", {0: busy()})], rates=(10.0, 4.0))
+    assert "No member consumes 1 queue" in found
+    assert "this member is slow" not in found
+    assert "the lag grows" not in found
 
 
 def test_broadcasting_members_own_no_queues() -> None:
-    assert "have no member" not in texts([row(0, 5)], [member("a")], model="BROADCASTING")
+    assert "No member consumes" not in texts([row(0, 5)], [member("a")], model="BROADCASTING")
 
 
 def test_a_handler_hangs() -> None:
@@ -98,4 +107,6 @@ def test_one_queue_has_most_of_the_lag() -> None:
 def test_producers_are_faster() -> None:
     owner = member("a", {0: busy()})
     assert "the lag grows" in texts([row(0, 99)], [owner], rates=(10.0, 4.0))
+    filtering = member("a", {0: busy()}, text="red")
+    assert "the lag grows" not in texts([row(0, 99)], [filtering], rates=(10.0, 4.0))
     assert "about 2 min" in texts([row(0, 120)], [owner], rates=(3.0, 4.0))

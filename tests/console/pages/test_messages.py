@@ -93,6 +93,7 @@ def test_finds_by_key_id_and_offset(running: RunningBroker) -> None:
             assert "found me" in words(by_id)
             missing = await visitor.get("/messages?topic=keyed&by=key&key=order-8")
             assert "No message was found." in words(missing)
+            assert "Another topic may have the message" in words(missing)
 
     asyncio.run(visit())
 

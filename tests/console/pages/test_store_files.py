@@ -111,6 +111,7 @@ def test_shows_what_will_be_deleted_tonight_and_why(running: RunningBroker, path
     async def work(visitor: Site) -> None:
         text = await shown(visitor, "/store/retention")
         assert "it has expired" in text
+        assert "messages stored before" in text
         assert "No running broker of this cluster has this directory" in text
         text = await shown(visitor, "/store/retention?fileReservedTime=900000&diskUsed=10")
         assert "Nothing is deleted then" in text

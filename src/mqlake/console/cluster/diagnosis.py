@@ -84,8 +84,7 @@ def diagnosis(state: GroupState) -> list[AttentionNote]:
         *_failing(members),
         *_hanging(state),
         *_unassigned(state),
-        *_one_queue(state),
-        *_slow(state),
+        *([] if _is_mostly_unassigned(state) else [*_one_queue(state), *_slow(state)]),
     ]
 
 
@@ -142,22 +141,38 @@ def _hanging(state: GroupState) -> Iterator[AttentionNote]:
             )
 
 
-def _unassigned(state: GroupState) -> Iterator[AttentionNote]:
-    """Name queues with a lag that no member consumes."""
+def _unassigned_rows(state: GroupState) -> list[QueueProgress]:
+    """Return the offsets of queues with a lag that no member consumes; empty if that is unknown."""
     membership = state.membership
     is_assigned = membership.model != _BROADCASTING and membership.consume_type != _POP
     all_known = membership.all_asked and all(
         each.subscriptions is not None for each in membership.members
     )
     if not is_assigned or not all_known:
-        return
+        return []
     owned = owners(membership.members)
-    lagging = [row for row in state.progress if row.lag > 0 and queue_of(row) not in owned]
-    for topic, count in sorted(Counter(row.topic for row in lagging).items()):
-        why = "" if topic in membership.subscriptions else ": no member subscribes to this topic"
-        yield AttentionNote(
-            BAD, f"{count:,} queues of {topic} with waiting messages have no member{why}."
+    return [row for row in state.progress if row.lag > 0 and queue_of(row) not in owned]
+
+
+def _unassigned(state: GroupState) -> Iterator[AttentionNote]:
+    """Name queues with a lag that no member consumes."""
+    counts = Counter(row.topic for row in _unassigned_rows(state))
+    for topic, count in sorted(counts.items()):
+        what = "1 queue" if count == 1 else f"{count:,} queues"
+        why = (
+            "If it stays so for a minute, members share the queues by different strategies, or two"
+            " have the same client id."
+            if topic in state.membership.subscriptions
+            else "No member subscribes to this topic."
         )
+        yield AttentionNote(
+            BAD, f"No member consumes {what} of {topic} with waiting messages. {why}"
+        )
+
+
+def _is_mostly_unassigned(state: GroupState) -> bool:
+    """Return whether faster members would not help, because the lag is where no member is."""
+    return sum(row.lag for row in _unassigned_rows(state)) >= _MUCH * state.lag
 
 
 def _one_queue(state: GroupState) -> Iterator[AttentionNote]:
@@ -178,6 +193,8 @@ def _one_queue(state: GroupState) -> Iterator[AttentionNote]:
 
 def _slow(state: GroupState) -> Iterator[AttentionNote]:
     if state.out_rate > 0 and state.in_rate > _CLEARLY * state.out_rate:
+        if _filters(state.membership):
+            return  # It receives less than is sent, however fast it is.
         yield AttentionNote(
             WARN,
             f"Producers send {state.in_rate:,.1f} messages a second, and the group receives"
@@ -190,3 +207,9 @@ def _slow(state: GroupState) -> Iterator[AttentionNote]:
             yield AttentionNote(
                 WARN, f"The group catches up. At this rate, it needs about {seconds / 60:,.0f} min."
             )
+
+
+def _filters(membership: ConnectedMembers) -> bool:
+    """Return whether a member subscribes to a part of a topic's messages."""
+    known = (each.subscriptions or {} for each in membership.members)
+    return any(text not in ("", "*") for texts in known for text in texts.values())
