@@ -515,3 +515,27 @@ def test_it_can_be_switched_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             assert server._server._router._served[RequestCode.PULL_MESSAGE].route.run is None
 
     simulated.run(main())
+
+
+def test_a_pull_that_is_left_to_the_ordinary_path_concerns_no_other_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with pulling(tmp_path, monkeypatch, **BIG_FILES) as (broker, lane):
+            await fill(broker, 600)
+            await pull_steps(broker, 0, 1)
+            (own,) = broker.broker.peers
+            other = Running(broker.broker)
+            await pull_steps(other, 1, 1)
+            (another,) = broker.broker.peers - {own}
+            before = len(lane.served)
+            lane.pulls.leave_next(another)
+            await pull_steps(broker, 2, 1)
+            assert len(lane.served) == before + 1
+            await pull_steps(other, 3, 1)
+            assert len(lane.served) == before + 1
+            await pull_steps(other, 4, 1)
+            assert len(lane.served) == before + 2
+            await other.client.close()
+
+    asyncio.run(main())

@@ -134,6 +134,30 @@ def test_a_pop_that_waits_gets_the_messages_of_a_lost_pop_in_order(
     run(test())
 
 
+def test_a_pop_that_came_while_a_lost_one_read_gets_its_messages_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as broker:
+            others: list[asyncio.Task[list[Popped]]] = []
+
+            def meanwhile() -> Job[None]:
+                others.append(asyncio.create_task(pop(broker, order=True, poll_time=LONG)))
+                waits = asyncio.create_task(until_waiting(broker, 1))
+                while not waits.done():
+                    yield
+
+            await send(broker, "a")
+            read_in_slices(monkeypatch)
+            async with lost_client(broker, monkeypatch, meanwhile=meanwhile) as client:
+                with pytest.raises(ConnectionFailedError):
+                    await lost_pop(broker, client, order=True, invisible_time=LONG, **SQL)
+            (found,) = await asyncio.wait_for(others[0], PATIENCE)
+            assert (found.body, found.times) == ("a", 0)
+
+    asyncio.run(test())  # Simulated time would stand still while the job of the lost pop goes on.
+
+
 def test_earlier_attempts_still_count_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -79,12 +79,15 @@ def diagnosis(state: GroupState) -> list[AttentionNote]:
     if not members and not state.membership.unknown:
         text = "No consumer is connected: messages wait until one connects."
         return [AttentionNote(BAD, text), *found]
+    unassigned = _unassigned(state)
+    # Faster members do not help where no member is.
+    has_members = sum(row.lag for row in unassigned) < _MUCH * state.lag
     return [
         *found,
         *_failing(members),
         *_hanging(state),
-        *_unassigned(state),
-        *([] if _is_mostly_unassigned(state) else [*_one_queue(state), *_slow(state)]),
+        *_without_member(state, unassigned),
+        *([*_one_queue(state), *_slow(state)] if has_members else []),
     ]
 
 
@@ -141,7 +144,7 @@ def _hanging(state: GroupState) -> Iterator[AttentionNote]:
             )
 
 
-def _unassigned_rows(state: GroupState) -> list[QueueProgress]:
+def _unassigned(state: GroupState) -> list[QueueProgress]:
     """Return the offsets of queues with a lag that no member consumes; empty if that is unknown."""
     membership = state.membership
     is_assigned = membership.model != _BROADCASTING and membership.consume_type != _POP
@@ -154,9 +157,11 @@ def _unassigned_rows(state: GroupState) -> list[QueueProgress]:
     return [row for row in state.progress if row.lag > 0 and queue_of(row) not in owned]
 
 
-def _unassigned(state: GroupState) -> Iterator[AttentionNote]:
+def _without_member(
+    state: GroupState, unassigned: Sequence[QueueProgress]
+) -> Iterator[AttentionNote]:
     """Name queues with a lag that no member consumes."""
-    counts = Counter(row.topic for row in _unassigned_rows(state))
+    counts = Counter(row.topic for row in unassigned)
     for topic, count in sorted(counts.items()):
         what = "1 queue" if count == 1 else f"{count:,} queues"
         why = (
@@ -168,11 +173,6 @@ def _unassigned(state: GroupState) -> Iterator[AttentionNote]:
         yield AttentionNote(
             BAD, f"No member consumes {what} of {topic} with waiting messages. {why}"
         )
-
-
-def _is_mostly_unassigned(state: GroupState) -> bool:
-    """Return whether faster members would not help, because the lag is where no member is."""
-    return sum(row.lag for row in _unassigned_rows(state)) >= _MUCH * state.lag
 
 
 def _one_queue(state: GroupState) -> Iterator[AttentionNote]:
