@@ -11,6 +11,7 @@ import pytest
 from mqlake.client import (
     ConsumedMessage,
     Consumer,
+    ConsumerSettings,
     Message,
     Producer,
     PullConsumer,
@@ -27,6 +28,8 @@ from tests.peer.rocketmq_cluster import NEWEST_4_BROKER, Cluster
 from tests.until import until
 
 pytestmark = [pytest.mark.peer]
+
+FIRST = ConsumerSettings(consume_from="first")
 
 
 @pytest.fixture(scope="module", params=["5.5.0", NEWEST_4_BROKER])
@@ -98,7 +101,7 @@ async def _join(running: RunningBroker, topic: str, group: str, other: str) -> N
 
     sent: list[SendResult] = []
     async with Producer(names, timeout=60) as producer:
-        async with Consumer(names, group, topic) as consumer:
+        async with Consumer(names, group, topic, settings=FIRST) as consumer:
             task = asyncio.create_task(consumer.run(handle))
             await until(lambda: sum(queue.topic == topic for queue in consumer.queues) == 2)
             # Java consumes these queues until it is told of the new member.

@@ -18,6 +18,7 @@ from mqlake.admin.admin import Admin
 from mqlake.client import (
     ConsumedMessage,
     Consumer,
+    ConsumerSettings,
     Message,
     Producer,
     SimpleConsumer,
@@ -32,6 +33,8 @@ PARCELS = "Parcels"
 BILLING, IDLE, POPPING, SHIPPING = "billing", "archive-job", "poppers", "shipping"
 DEAD, HANDLED = "parcel-dead", "parcel-handled"
 KEY = "order-4711"
+FIRST = ConsumerSettings(consume_from="first")
+"""A group that begins at the end would miss what is sent before its first pull."""
 
 HOSTILE_TEXTS = (
     "<script>window.executed='script'</script>",
@@ -167,7 +170,7 @@ class Content:
 
     async def _parcels(self, producer: Producer) -> None:
         """Send a message that becomes a dead letter, and one that a handler is given."""
-        consumer = await self._opened(Consumer(self._names, SHIPPING, PARCELS))
+        consumer = await self._opened(Consumer(self._names, SHIPPING, PARCELS, settings=FIRST))
         await producer.send(Message(topic=PARCELS, body=b"x", keys=DEAD))
         message = None
         while message is None:
@@ -189,6 +192,7 @@ class Content:
             self._names,
             BILLING,
             ORDERS,
+            settings=FIRST,
             instance="<script>window.executed='client'</script>",
         )
         consumer = await self._opened(member)
