@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import re
 import socket
@@ -11,9 +12,12 @@ from pathlib import Path
 import pytest
 
 from mqlake.client.blocking import Consumer
+from mqlake.client.consumer.settings import ConsumerSettings
 from mqlake.client.message import Message
 from mqlake.testing.running_broker import RunningBroker
+from tests.console.messages.parcels import NAME, descriptors, parcel
 from tests.console.site import Site, site, words
+from tests.until import until
 
 
 def send(running: RunningBroker, topic: str, *bodies: bytes, **fields: object) -> list[str]:
@@ -128,6 +132,64 @@ def test_reads_an_avro_body_by_its_schema(running: RunningBroker) -> None:
             wrong = await visitor.post("/messages/decode", {**place, "schema": '{"type": "?"}'})
             assert wrong.status_code == 400
             assert "The body cannot be read as avro" in words(wrong)
+
+    asyncio.run(visit())
+
+
+def test_reads_a_protobuf_body_by_its_descriptors(running: RunningBroker) -> None:
+    send(running, "protobuf", parcel(id=7, note=["<i>", "fragile"], state=1))
+
+    async def visit() -> None:
+        async with site(running.name_server) as visitor:
+            link = first_link((await visitor.get("/messages?topic=protobuf")).text)
+            form = {
+                "topic": "protobuf",
+                "broker": "broker-a",
+                "offset": "0",
+                "form": "protobuf",
+                "queue": link.split("queue=")[1].partition("&")[0],
+                "schema": base64.b64encode(descriptors()).decode(),
+            }
+            shown = await visitor.post("/messages/decode", {**form, "message": NAME})
+            assert shown.status_code == 200
+            assert "By the schema" in words(shown)
+            for text in ('"id": 7', '"<i>", "fragile"', '"state": "SENT"'):
+                assert text in words(shown)
+            assert "<i>" not in shown.text
+            wrong = await visitor.post("/messages/decode", {**form, "message": "shop.Parcle"})
+            assert wrong.status_code == 400
+            assert NAME in words(wrong)
+
+    asyncio.run(visit())
+
+
+def test_shows_the_trace_of_a_message(running: RunningBroker) -> None:
+    with running.producer(group="traced-producers", trace=True) as producer:
+        message_id = producer.send(Message(topic="traced", body=b"x")).message_id
+        producer.send(Message(topic="traced", body=b"another one"))
+    settings = ConsumerSettings(consume_from="first", trace=True)
+    with running.consumer("traced-group", "traced", settings=settings) as consumer:
+        receive(consumer)
+        receive(consumer)
+
+    async def visit() -> None:
+        async with site(running.name_server) as visitor:
+            found = await visitor.get(f"/messages?topic=traced&by=unique&key={message_id}")
+            link, text = first_link(found.text), ""
+
+            async def is_whole() -> bool:
+                nonlocal text
+                text = words(await visitor.get(link)).partition(" Trace ")[2]
+                return "consumed traced-group" in text
+
+            await until(is_whole)
+            sent, delivered, consumed = (
+                text.index(each)
+                for each in ("sent traced-producers", "delivered traced-group", "consumed traced")
+            )
+            assert sent < delivered < consumed
+            assert f"to traced on {running.address}, 1 bytes" in text
+            assert text.count("sent traced-producers") == 1
 
     asyncio.run(visit())
 

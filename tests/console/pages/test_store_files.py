@@ -14,6 +14,7 @@ from mqlake.lake.options import Format
 from mqlake.storage.object_target import LocalTarget
 from mqlake.testing.running_broker import RunningBroker
 from tests.console.site import Site, site, words
+from tests.console.stores.test_lake_tables import add_dead_letters
 from tests.golden import store
 from tests.lake.union.kept_lake import KeptLake
 from tests.until import until
@@ -202,6 +203,25 @@ def test_shows_lake_tables_and_archives(running: RunningBroker, tmp_path: Path) 
         tables=(str(lake.out), str(tmp_path)),
         archives=(str(tmp_path / "archive"), str(tmp_path)),
     )
+
+
+def test_shows_the_dead_letters_of_a_lake_table(running: RunningBroker, tmp_path: Path) -> None:
+    lake = KeptLake(tmp_path, Format.PARQUET)
+    lake.take()
+
+    async def before(visitor: Site) -> None:
+        assert "Dead letters None." in await shown(visitor, "/store/lake")
+
+    visit(running, before, stores=(lake.store.path,), tables=(str(lake.out),))
+    add_dead_letters(lake)
+
+    async def after(visitor: Site) -> None:
+        text = await shown(visitor, "/store/lake")
+        assert "refused body is no <JSON>" in text
+        assert "(damaged)" in text
+        assert "<JSON>" not in (await visitor.get("/store/lake")).text
+
+    visit(running, after, stores=(lake.store.path,), tables=(str(lake.out),))
 
 
 def test_only_the_stores_of_the_console_are_shown(running: RunningBroker, path: Path) -> None:

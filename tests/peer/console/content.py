@@ -26,11 +26,13 @@ from mqlake.client import (
 )
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import Topic
+from tests.console.messages.parcels import parcel
 
 CLUSTER = "DefaultCluster"
 ORDERS, HOSTILE, LATER, POPPED, PAID = "Orders", "Hostile", "Later", "Popped", "Paid"
-PARCELS = "Parcels"
+PARCELS, TRACED = "Parcels", "Traced"
 BILLING, IDLE, POPPING, SHIPPING = "billing", "archive-job", "poppers", "shipping"
+TRACING, TRACED_KEY = "tracing", "parcel-traced"
 DEAD, HANDLED = "parcel-dead", "parcel-handled"
 KEY = "order-4711"
 FIRST = ConsumerSettings(consume_from="first")
@@ -116,10 +118,10 @@ class Content:
 
     async def _fill(self) -> None:
         async with Admin(self._names) as admin:
-            for name in (ORDERS, HOSTILE, LATER, POPPED, PAID, PARCELS):
+            for name in (ORDERS, HOSTILE, LATER, POPPED, PAID, PARCELS, TRACED):
                 topic = Topic(topic_name=name, read_queue_nums=4, write_queue_nums=4)
                 await topics.update(admin, topic, CLUSTER, None)
-            for name in (BILLING, IDLE, POPPING, SHIPPING):
+            for name in (BILLING, IDLE, POPPING, SHIPPING, TRACING):
                 await groups.update(admin, SubscriptionGroup(group_name=name), CLUSTER, None)
         check = _unknown
         producer = await self._opened(Producer(self._names, group="shop", check=check))
@@ -128,6 +130,7 @@ class Content:
         await self._waiting(producer)
         await self._members()
         await self._parcels(producer)
+        await self._traced()
 
     async def _orders(self, producer: Producer) -> None:
         await producer.send_many(
@@ -186,6 +189,18 @@ class Content:
         self._running = asyncio.create_task(consumer.run(handle))
         await producer.send(Message(topic=PARCELS, body=b"x", keys=HANDLED))
         await is_handled.wait()
+
+    async def _traced(self) -> None:
+        """Send and consume a message whose clients report it; its body is of Protobuf."""
+        body = parcel(id=4711, note=["<script>window.executed='schema'</script>"], state=1)
+        async with Producer(self._names, group="tracing-shop", trace=True) as producer:
+            await producer.send(Message(topic=TRACED, body=body, keys=TRACED_KEY))
+        settings = ConsumerSettings(consume_from="first", trace=True)
+        async with Consumer(self._names, TRACING, TRACED, settings=settings) as consumer:
+            message = None
+            while message is None:
+                message = await consumer.receive(120)
+            await message.ack()
 
     async def _members(self) -> None:
         member = Consumer(

@@ -87,6 +87,7 @@ def _cluster(side: str, path: Path, store: Path) -> Generator[str]:
         "recallMessageEnable": "true",
         "mappedFileSizeCommitLog": 64 << 20,
         "autoCreateTopicEnable": "true",
+        "traceTopicEnable": "true",
     }
     cluster = Cluster(path, store, settings)
     try:

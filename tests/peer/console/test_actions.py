@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
+from tests.console.messages.parcels import NAME, descriptors
 from tests.peer.console.browser import Browser
-from tests.peer.console.content import DEAD, HANDLED, IDLE, ORDERS, PARCELS, SHIPPING
+from tests.peer.console.content import (
+    DEAD,
+    HANDLED,
+    IDLE,
+    ORDERS,
+    PARCELS,
+    SHIPPING,
+    TRACED,
+    TRACED_KEY,
+)
 from tests.peer.console.sites import ConsoleSite
 
 pytestmark = [pytest.mark.peer, pytest.mark.timeout(900)]
@@ -110,3 +121,37 @@ def test_one_consumer_consumes_a_message_now(page: Browser, console: ConsoleSite
     before = console.content.handled.count(HANDLED)
     submit(page, "/messages/consume", "answered CR_SUCCESS", group=SHIPPING)
     assert console.content.handled.count(HANDLED) == before + 1
+
+
+def choose(page: Browser, path: Path) -> str:
+    """Choose the file of a schema; return the format that the form has then."""
+    page.open_details()
+    page.one("input[type=file]").send_keys(str(path))
+    is_valid = "return document.querySelector('input[type=file]').checkValidity()"
+    filled = "return document.querySelector('#schema-text').value !== ''"
+    run = page.driver.execute_script
+    page.wait(lambda: run(filled) or not run(is_valid))
+    assert run(is_valid) == (path.stat().st_size <= 1 << 20)
+    return str(run("return document.querySelector('select[name=form]').value"))
+
+
+def test_a_body_is_read_by_an_uploaded_schema(
+    page: Browser, console: ConsoleSite, tmp_path: Path
+) -> None:
+    page.size(1280)
+    (tmp_path / "shop.desc").write_bytes(descriptors())
+    (tmp_path / "other.avsc").write_text('"long"')
+    (tmp_path / "large.desc").write_bytes(bytes((1 << 20) + 1))
+    open_message(page, console, TRACED, TRACED_KEY)
+    choose(page, tmp_path / "large.desc")
+    assert choose(page, tmp_path / "other.avsc") == "avro"
+    assert choose(page, tmp_path / "shop.desc") == "protobuf"
+    page.fill("input[name=message]", NAME)
+    page.press("Read")
+    page.wait_for("By the schema")
+    assert '"id": 4711' in page.text
+    assert '"state": "SENT"' in page.text
+    assert "window.executed='schema'" in page.text
+    assert page.executed() is None
+    assert page.violations() == []
+    assert page.console_errors() == []

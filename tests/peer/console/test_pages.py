@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.peer.console.browser import Browser
-from tests.peer.console.content import KEY, ORDERS
+from tests.peer.console.content import KEY, ORDERS, TRACED, TRACED_KEY, TRACING
 from tests.peer.console.sites import ConsoleSite
 
 pytestmark = [
@@ -39,6 +39,7 @@ PAGES = {
     "verify": ("/store/verify", "Verify now"),
     "lake": ("/store/lake", "--table"),
     "archives": ("/store/archives", "No archive was named"),
+    "replicas": ("/store/replicas", "No slave is connected"),
     "sql": ("/sql", "Run"),
     "login": ("/login", "Log in"),
 }
@@ -73,6 +74,17 @@ def check(page: Browser, console: ConsoleSite, name: str) -> None:
     assert page.executed() is None
     assert page.console_errors() == []
     assert page.requests_elsewhere() == []
+
+
+def test_a_message_is_shown_with_its_trace(page: Browser, console: ConsoleSite) -> None:
+    page.size(1280)
+    page.dark(on=False)
+    page.open(f"{console.url}/messages?topic={TRACED}&by=key&key={TRACED_KEY}")
+    page.one("tbody a").click()
+    page.wait(lambda: f"consumed {TRACING}" in refreshed(page).text)
+    assert "sent tracing-shop" in page.text
+    assert f"delivered {TRACING}" in page.text
+    check(page, console, "message")
 
 
 def test_a_message_is_recalled(page: Browser, console: ConsoleSite) -> None:

@@ -36,7 +36,8 @@ function linkTimeFields(root) {
   }
 }
 
-// The file of a schema fills the field that is sent: a text as it is, other files in Base64.
+// The file of a schema fills the field that is sent: a text as it is, other files in Base64. Its
+// name says which format it is.
 async function readSchema(field) {
   const file = field.files[0];
   if (!file) return;
@@ -52,6 +53,7 @@ async function readSchema(field) {
   target.value = isText
     ? new TextDecoder().decode(bytes)
     : btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
+  field.form.elements.namedItem("form").value = isText ? "avro" : "protobuf";
 }
 
 async function copy(button) {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from mqlake.errors import MqlakeError, StoreError
 from mqlake.lake.files.lake_files import LakeFiles, is_url
 from mqlake.lake.follow.dead_letters import SUFFIX
 from mqlake.lake.followers.identity import Follower, followers_of
+from mqlake.lake.options import STATE
 from mqlake.lake.union.lake import Lake, LakeFile
 from mqlake.lake.union.opening import open_lake
 from mqlake.storage.local import LocalDirectory
@@ -109,7 +111,7 @@ def _facts(table: str, shown: str, stores: tuple[Path, ...]) -> LakeTableFacts:
     files = LakeFiles()
     lake = open_lake(table, None, "default", files)
     data = lake.files(())
-    letters, letter_files, is_cut = _dead_letters(table, files)
+    letters, letter_files, is_cut = _dead_letters(table, _format(lake), files)
     return LakeTableFacts(
         table=shown,
         format=_format(lake),
@@ -161,12 +163,12 @@ def _committed(checkpoint: Path, batch: int) -> int | None:
         return None
 
 
-def _dead_letters(table: str, files: LakeFiles) -> tuple[list[DeadLetter], int, bool]:
-    place = table.rstrip("/") + SUFFIX
+def _dead_letters(table: str, format_: str, files: LakeFiles) -> tuple[list[DeadLetter], int, bool]:
+    place = table.removeprefix("file://").rstrip("/") + SUFFIX
     if not is_url(place) and not Path(place).is_dir():
         return [], 0, False
     try:
-        lake = open_lake(place, None, "default", files)
+        lake = _open_letters(place, format_, files)
     except MqlakeError:
         if is_url(place):
             return [], 0, False  # Without a dead letter, the table does not exist.
@@ -174,22 +176,34 @@ def _dead_letters(table: str, files: LakeFiles) -> tuple[list[DeadLetter], int, 
     found = lake.files(())
     newest = heapq.nlargest(_MOST_FILES, found, key=lambda file: file.path)
     letters = []
-    for letter in _letters(newest, lake, files):
+    for letter in _letters(newest, files):
         if len(letters) == MOST_LETTERS:
             return letters, len(found), True
         letters.append(letter)
     return letters, len(found), len(found) > len(newest)
 
 
-def _letters(newest: list[LakeFile], lake: Lake, files: LakeFiles) -> Iterator[DeadLetter]:
+def _open_letters(place: str, format_: str, files: LakeFiles) -> Lake:
+    """Open the table of the dead letters of a table; that of an Iceberg table is in its catalog."""
+    if format_ != "Iceberg":
+        return open_lake(place, None, "default", files)
+    from mqlake.lake.tables.iceberg_catalog import NAMESPACE
+
+    path = Path(place).absolute()
+    catalog = path.with_name(path.name.removesuffix(SUFFIX)) / STATE / "catalog.db"
+    return open_lake(f"{NAMESPACE}.{path.name}", f"sqlite:///{catalog}", "default", files)
+
+
+def _letters(newest: list[LakeFile], files: LakeFiles) -> Iterator[DeadLetter]:
     from mqlake.lake.files.letters import COLUMNS
     from mqlake.lake.tables.evolution import table_schema
     from mqlake.lake.union.read import LakeTask, read
 
     # The raw record is not shown.
-    columns = tuple(name for name in COLUMNS if name != "raw" and name in lake.columns)
-    schema = table_schema(columns)
-    for file in newest:
+    schema = table_schema(tuple(name for name in COLUMNS if name != "raw"))
+    for given in newest:
+        # Field ids are known of the columns of messages alone; `follow` named all in the file.
+        file = replace(given, ids=None)
         for batch in read(LakeTask((file,), (), decompress=False, lake=files), schema):
             for row in batch.to_pylist():
                 yield _letter(row)
