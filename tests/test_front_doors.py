@@ -71,7 +71,7 @@ EXPORTS = {
     },
     "mqlake.spark": {
         "ConnectEngine", "KafkaLogDataSource", "QueryMetrics", "RocketMQDataSource", "Session",
-        "SparkEngine", "decode", "messages", "open_session", "pruned", "register",
+        "SparkEngine", "decode", "messages", "open_session", "progress_lines", "pruned", "register",
     },
     "mqlake.spark.follow": {
         "CheckReport", "DispatchReport", "FollowOptions", "FollowReport", "Format", "ReplayReport",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mqlake.cli.options import EngineName, UsageError
-from mqlake.cli.progress import Report, progress, tell_compilation
+from mqlake.cli.progress import START, Report, progress, tell_compilation
 from mqlake.errors import JobError
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ def open_engine(
         JobError: Spark cannot be started, or its executors do not share the directories.
     """
     check(reads)
-    tell_compilation()
-    with progress(show_progress) as report:
+    with progress(show_progress, START if name == "spark" else None) as report:
+        tell_compilation()
         if name == "local":
             if master is not None:
                 raise UsageError("--master needs --engine spark")

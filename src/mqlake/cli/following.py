@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mqlake.cli.output import draw, timed, write_json
-from mqlake.cli.progress import Report, progress, tell_compilation, tell_start
+from mqlake.cli.progress import START, Report, progress, tell_compilation
 
 if TYPE_CHECKING:
     from mqlake.lake.options import FollowOptions
@@ -55,11 +55,11 @@ def open_spark(
     from mqlake.store.reader import StoreReader
 
     StoreReader.open(reads).close()
-    tell_compilation()
-    tell_start(show_progress)
-    with progress(show_progress) as report, open_session(master, progress=report) as session:
-        session.check_shared(writes, reads)
-        yield session, report
+    with progress(show_progress, START) as report:
+        tell_compilation()
+        with open_session(master, progress=report) as session:
+            session.check_shared(writes, reads)
+            yield session, report
 
 
 def beside(options: FollowOptions, master: str | None, *, is_check: bool, json: bool) -> int:

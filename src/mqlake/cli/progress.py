@@ -4,32 +4,34 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from threading import Lock
+
+from mqlake.spark.waiting import progress_lines
 
 Report = Callable[[str, int, int], None]
 """Receives the title of the work, the number of finished tasks, and the number of all tasks."""
 
 
+START = "starting Spark"
+"""What `progress` may show before the first job."""
+
+
 @contextmanager
-def progress(wanted: bool | None) -> Generator[Report | None]:
+def progress(wanted: bool | None, begin: str | None = None) -> Generator[Report | None]:
     """Yield a function that shows progress; None if progress is not wanted.
 
     If `wanted` is None, progress is shown if stderr is a terminal. A bar disappears when the work
     ends.
+
+    Args:
+        begin: what is waited for until the function is called.
     """
     if not _is_shown(wanted):
         yield None
-    elif sys.stderr.isatty():
-        with _bar() as report:
-            yield report
-    else:
-        yield _lines()
-
-
-def tell_start(wanted: bool | None) -> None:
-    """Report on stderr that Spark starts, if progress is wanted as for `progress`."""
-    if _is_shown(wanted):
-        sys.stderr.write("mqlake: starting Spark\n")
+        return
+    with _bar(begin) if sys.stderr.isatty() else _lines(begin) as report:
+        yield report
 
 
 def _is_shown(wanted: bool | None) -> bool:
@@ -37,14 +39,19 @@ def _is_shown(wanted: bool | None) -> bool:
 
 
 def tell_compilation() -> None:
-    """Report on stderr that kernels are being compiled, unless they are already compiled."""
+    """Report on stderr that kernels are being compiled: at the first use, and for each one."""
     from mqlake.kernels.first_use import tell_first_use
+    from mqlake.query.reading.compilation import report_compilation
 
-    tell_first_use(lambda text: sys.stderr.write(f"mqlake: {text}\n"))
+    def tell(text: str) -> None:
+        _write(f"mqlake: {text}")
+
+    tell_first_use(tell)
+    report_compilation(tell)
 
 
 @contextmanager
-def _bar() -> Generator[Report]:
+def _bar(begin: str | None) -> Generator[Report]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -64,8 +71,12 @@ def _bar() -> Generator[Report]:
         console=Console(stderr=True),
         transient=True,
     ) as bar:
+        if begin is not None:
+            steps[begin] = bar.add_task(begin, total=None)
 
         def report(title: str, done: int, total: int) -> None:
+            if begin in steps:
+                bar.remove_task(steps.pop(begin))
             if title not in steps:
                 steps[title] = bar.add_task(title, total=total)
             bar.update(steps[title], completed=done, total=total)
@@ -73,13 +84,30 @@ def _bar() -> Generator[Report]:
         yield report
 
 
-def _lines() -> Report:
+@contextmanager
+def _lines(begin: str | None) -> Generator[Report]:
+    """Yield a function that writes a line for each tenth, and every 1.5 s before the first one."""
     tenths: dict[str, int] = {}
+    reporting = Lock()
+    with ExitStack() as waiting:
+        if begin is not None:
+            waiting.enter_context(progress_lines(begin))
 
-    def report(title: str, done: int, total: int) -> None:
-        tenth = 10 * done // max(1, total)
-        if tenths.get(title) != tenth:
-            tenths[title] = tenth
-            sys.stderr.write(f"{title}: {done} of {total}\n")
+        def report(title: str, done: int, total: int) -> None:
+            with reporting:
+                tenth = 10 * done // max(1, total)
+                if tenths.get(title) == tenth:
+                    return
+                tenths[title] = tenth
+                waiting.close()
+                line = f"{title}: {done} of {total}"
+                if done:
+                    _write(line)
+                else:
+                    waiting.enter_context(progress_lines(line, _write))
 
-    return report
+        yield report
+
+
+def _write(line: str) -> None:
+    sys.stderr.write(f"{line}\n")

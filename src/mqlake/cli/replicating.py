@@ -86,8 +86,8 @@ def follow_masters(
     import msgspec
 
     from mqlake.cli.following import stop_on_signals
+    from mqlake.cli.progress import START, tell_compilation
     from mqlake.cli.progress import progress as shown
-    from mqlake.cli.progress import tell_compilation, tell_start
     from mqlake.lake.follow.log_positions import committed_offset
     from mqlake.replica.background import ReplicaThread
     from mqlake.spark.follow.metrics import FollowProgress
@@ -106,9 +106,8 @@ def follow_masters(
     with ExitStack() as stack:
         stop = stack.enter_context(stop_on_signals())
         copies = stack.enter_context(ReplicaThread(copied, stop, once=options.once))
+        report = stack.enter_context(shown(progress, START))
         tell_compilation()
-        tell_start(progress)
-        report = stack.enter_context(shown(progress))
         session = stack.enter_context(open_session(spark_master, progress=report))
         session.check_shared(options.out, options.store)
         if options.once:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mqlake.spark.reading.pruned import pruned as pruned
     from mqlake.spark.session import Session as Session
     from mqlake.spark.session import open_session as open_session
+    from mqlake.spark.waiting import progress_lines as progress_lines
 else:
     from mqlake.exports import lazy_exports
 
@@ -31,6 +32,7 @@ else:
             "ConnectEngine": "connect",
             "messages": "dataframe",
             "SparkEngine": "engine",
+            "progress_lines": "waiting",
             "QueryMetrics": "query_metrics",
             "pruned": "reading.pruned",
             "register": "functions.register",

@@ -1,0 +1,51 @@
+"""Report on stderr what a program waits for, so that nobody takes it for dead.
+
+Spark says nothing for seconds while its JVM starts, and while it starts the Python processes that
+plan and read a data source.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+
+from mqlake.storage.clock import SystemClock
+
+PACE = 1.5
+"""Seconds between two lines; nobody should wait for 2 s without one."""
+
+_CLEAR = "\x1b[K"
+"""Clears a line from the cursor on: Spark's bar of a stage's progress may be there."""
+
+
+@contextmanager
+def progress_lines(what: str, tell: Callable[[str], object] | None = None) -> Generator[None]:
+    """Report `what` at once, and then every 1.5 s with the seconds since, until the block ends.
+
+    Args:
+        tell: gets each line; by default, it is written to stderr.
+    """
+    tell = tell or _write
+    begin, is_over = SystemClock().monotonic(), threading.Event()
+
+    def note() -> None:
+        with suppress(OSError, ValueError):  # Nobody reads stderr any more, or it is closed.
+            while not is_over.wait(PACE):
+                tell(f"{what}, {SystemClock().monotonic() - begin:.0f} s")
+
+    tell(what)
+    noting = threading.Thread(target=note, name="progress lines", daemon=True)
+    noting.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        noting.join()
+
+
+def _write(line: str) -> None:
+    end = _CLEAR if sys.stderr.isatty() else ""
+    sys.stderr.write(f"mqlake: {line}{end}\n")
+    sys.stderr.flush()
