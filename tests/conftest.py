@@ -43,6 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(FreedMemory(), "freed memory")
     connect_patiently()
     half_full_disk.use()
+    # Programs that mqlake starts at a low priority would wait for all other tests.
+    os.setpriority = lambda *_: None  # type: ignore[assignment]
 
 
 def pytest_collection() -> None:

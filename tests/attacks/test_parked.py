@@ -80,7 +80,7 @@ def test_very_many_pulls_end_at_once(tmp_path: Path) -> None:
             async with attackers(attack, CONNECTIONS + 1) as (other, *them):
                 await put(other)
                 for one in them:
-                    await one.send(pulls(EACH, 20_000))
+                    await one.send(pulls(EACH, 10_000))
                 for one in them:
                     await one.answered()
                     refused = one.codes[ResponseCode.SERVICE_NOT_AVAILABLE]

@@ -19,14 +19,14 @@ from tests.crash.workloads import ALL, WORKLOADS
 from tests.done_parts import DonePart
 from tests.proved_code import code_of
 
-IMAGES = 3_500
-LEAST = 300
+IMAGES = 2_500
+LEAST = 200
 """Images of each shard; some have many more."""
-AGAIN = 20
-"""One image in so many is crashed again during its recovery. With 50, a recovery that did not sync
-the index was not found.
+AGAIN = 12
+"""One image in so many is crashed again during its recovery. With a quarter as many of them, a
+recovery that did not sync the index was not found.
 """
-SHARE = 0.07
+SHARE = 0.04
 """Of the moments at which a workload, or a recovery, can be killed; the nightly run tries all."""
 
 

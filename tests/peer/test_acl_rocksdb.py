@@ -93,7 +93,10 @@ def _sorted(policies: list[Any]) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("is_killed", [False, True], ids=["stopped", "killed"])
+@pytest.mark.parametrize(
+    "is_killed",
+    [pytest.param(False, id="stopped", marks=pytest.mark.nightly), pytest.param(True, id="killed")],
+)
 def test_users_move_there_and_back(tmp_path: Path, is_killed: bool) -> None:
     for name in ("java", "store", "back"):
         (tmp_path / name).mkdir()

@@ -101,7 +101,9 @@ def scan(given: FollowOptions, *columns: str) -> list[dict[str, Any]]:
     return [row for batch in open_table(given).scan(columns) for row in batch.to_pylist()]
 
 
-@pytest.mark.parametrize("format_", [Format.DELTA, Format.ICEBERG])
+@pytest.mark.parametrize(
+    "format_", [pytest.param(Format.DELTA, marks=pytest.mark.nightly), Format.ICEBERG]
+)
 def test_dead_letters(server: S3Server, session: Session, tmp_path: Path, format_: Format) -> None:
     given = options(server, tmp_path, format_)
     put(given.store, 0, MESSAGES)

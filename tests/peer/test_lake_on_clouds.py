@@ -70,7 +70,12 @@ def bodies(rows: list[dict[str, Any]]) -> list[int]:
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize(
-    ("cloud", "format_"), [("azure", "delta"), ("azure", "iceberg"), ("google", "iceberg")]
+    ("cloud", "format_"),
+    [
+        ("azure", "delta"),
+        pytest.param("azure", "iceberg", marks=pytest.mark.nightly),
+        ("google", "iceberg"),
+    ],
 )
 def test_followed(
     cloud: str,

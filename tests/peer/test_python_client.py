@@ -32,7 +32,10 @@ pytestmark = [pytest.mark.peer]
 FIRST = ConsumerSettings(consume_from="first")
 
 
-@pytest.fixture(scope="module", params=["5.5.0", NEWEST_4_BROKER])
+@pytest.fixture(
+    scope="module",
+    params=["5.5.0", pytest.param(NEWEST_4_BROKER, marks=pytest.mark.nightly)],
+)
 def outcomes(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Outcomes]:

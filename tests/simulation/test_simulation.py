@@ -16,7 +16,7 @@ from tests.simulation.plan import GROUP, NETWORK, POWER, PROCESS, Reading, draw
 from tests.simulation.run import Outcome, run
 from tests.simulation.total import Total, run_all
 
-GROUPS, SEEDS = 2, 50
+GROUPS, SEEDS = 1, 60
 
 
 @pytest.mark.parametrize("number", range(GROUPS))

@@ -148,6 +148,7 @@ class TestStart:
         path.write_bytes(b"\xf0\x0b\xa8\xa2" + random.Random(1).randbytes(100_000))
         return path
 
+    @pytest.mark.nightly  # what stops the JVM is tested below
     def test_garbage_is_passed_over(self, path: Path) -> None:
         with open_embedded("local[1,1]", None, {}) as session:
             assert session.context.parallelize([1], 1).count() == 1

@@ -119,6 +119,7 @@ def test_a_killed_worker_is_replaced(session: ClassicSession, tmp_path: Path) ->
     assert path.read_bytes() == b"".join(bytes([n]) * tasks.PIECE for n in range(4))
 
 
+@pytest.mark.nightly  # below, both workers do so
 def test_rebuild(session: ClassicSession, expected: dict[str, str], tmp_path: Path) -> None:
     out = tmp_path / "out"
     golden = store("rmq5-clean").path
@@ -203,6 +204,7 @@ def test_rebuild_while_a_worker_is_killed(
     assert digests(tmp_path / "out") == rebuilt
 
 
+@pytest.mark.nightly  # test_sink reads the same rows on both workers
 def test_source(session: ClassicSession, executors: Executors, path: Path, log: Log) -> None:
     golden = store("rmq5-clean")
     rows = in_order(as_recorded(row.asDict()) for row in read(session, golden.path).collect())

@@ -207,7 +207,9 @@ class RandomLife:
         return Answered(self.answers, self.offsets, (stats.got_total, stats.pulls, stats.missed))
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "seed", [0, 1, 2, *(pytest.param(each, marks=pytest.mark.nightly) for each in range(3, 20))]
+)
 def test_whatever_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     settings = {
         "listenPort": next_port(),

@@ -290,8 +290,8 @@ def count_pulls(patch: pytest.MonkeyPatch) -> list[int]:
     ("seed", "turn", "flush"),
     [
         (0, LONG, "ASYNC_FLUSH"),
-        (1, LONG, "SYNC_FLUSH"),
-        (2, 100_000, "ASYNC_FLUSH"),
+        pytest.param(1, LONG, "SYNC_FLUSH", marks=pytest.mark.nightly),
+        pytest.param(2, 100_000, "ASYNC_FLUSH", marks=pytest.mark.nightly),
         (3, 20_000, "SYNC_FLUSH"),
     ],
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from tests.broker.endings.table import PAGE
 from tests.peer.endings.compare import compared
 from tests.peer.endings.page import page
 from tests.peer.endings.record import EVENTS, differences, load, of_table, reasons
-from tests.peer.endings.run import ALIVE
 from tests.peer.java_build import JavaMissingError
 
 
@@ -32,22 +30,12 @@ def test_each_difference_has_a_reason_and_nothing_else_has() -> None:
     assert reasons().keys() == differences().keys()
 
 
-def _compare(directory: Path, events: Collection[str]) -> None:
+@pytest.mark.peer
+@pytest.mark.nightly  # tests/broker/endings goes through them with mqlake's broker in each run
+@pytest.mark.timeout(3600)
+def test_both_brokers_go_through_all_events(tmp_path: Path) -> None:
     try:
-        found = asyncio.run(compared(directory, events, print))
+        found = asyncio.run(compared(tmp_path, EVENTS, print))
     except* JavaMissingError as reason:
         pytest.skip(f"without the real RocketMQ: {reason.exceptions[0]}")
     assert not found.unexpected, "\n".join(found.unexpected)
-
-
-@pytest.mark.peer
-@pytest.mark.timeout(900)
-def test_both_brokers_live_through_events(tmp_path: Path) -> None:
-    _compare(tmp_path, ALIVE)
-
-
-@pytest.mark.peer
-@pytest.mark.nightly
-@pytest.mark.timeout(3600)
-def test_both_brokers_go_through_all_events(tmp_path: Path) -> None:
-    _compare(tmp_path, EVENTS)

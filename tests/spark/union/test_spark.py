@@ -104,8 +104,8 @@ def test_an_acknowledged_message_is_in_the_next_query(
 
 
 @pytest.mark.timeout(900)  # each life starts a JVM
-@pytest.mark.parametrize("formats", [(Format.DELTA,), pytest.param(tuple(Format), marks=NIGHTLY)])
-def test_reads_while_a_driver_is_killed(tmp_path: Path, formats: tuple[Format, ...]) -> None:
-    for outcome in watching.run(tmp_path, formats, 1, 21):
+@pytest.mark.nightly  # tests/spark/follow/test_killed.py kills a driver in each run
+def test_reads_while_a_driver_is_killed(tmp_path: Path) -> None:
+    for outcome in watching.run(tmp_path, tuple(Format), 1, 21):
         assert (outcome.kills, outcome.violations) == (1, 0), outcome
         assert outcome.reads
