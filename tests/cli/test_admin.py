@@ -174,6 +174,14 @@ def test_messages(admin: Admin, orders: list[dict[str, Any]]) -> None:
     assert "key2" in bodies(admin.json("printMsg", "-t", admin.topic, "-b", last))
     assert "hello 1" in admin.text("queryMsgById", "-i", ids[1])
 
+    code, error = admin.fails("queryMsgById", "-i", ids[1], "-g", "nobody")
+    assert (code, "not online" in error or "nobody" in error) == (2, True)
+    code, error = admin.fails("resendDeadLetter", "-i", ids[1])
+    assert (code, f"message {ids[1]} of topic {admin.topic} is no dead letter" in error) == (
+        2,
+        True,
+    )
+
     assert admin.fails("queryMsgByKey", "-t", admin.topic, "-k", "nothing") == (1, "")
     assert admin.fails("printMsg", "-t", admin.topic, "-b", "now") == (1, "")
     code, error = admin.fails("queryMsgByOffset", *place, "-o", 9)
@@ -275,6 +283,8 @@ def test_brokers_and_name_servers(admin: Admin) -> None:
         (("deleteTopic", "-t", "T"), "name the cluster: -c CLUSTER"),
         (("updateOrderConf", "-t", "T", "-m", "put"), "-m put needs the queues: -v"),
         (("queryMsgById", "-i", "xyz"), "xyz"),
+        (("queryMsgById", "-i", "xyz", "-d", "client"), "name the group with -g"),
+        (("resendDeadLetter", "-i", "xyz"), "xyz"),
         (("brokerStatus", "-b", "127.0.0.1:1"), "127.0.0.1:1"),
     ],
 )

@@ -87,7 +87,7 @@ async def _new(request: Request) -> Response:
         title="New group",
         clusters=clusters,
         settings=SubscriptionGroup(),
-        line=_command(request, "updateSubGroup", "-c", cluster, "-g", "GROUP"),
+        line=_update_line(request, cluster, "GROUP", SubscriptionGroup()),
     )
 
 
@@ -111,7 +111,7 @@ async def _group(request: Request) -> Response:
         if only in ("", row.topic)
     ]
     clusters = await view.clusters()
-    cluster = clusters[0] if clusters else "CLUSTER"
+    first = next(iter(settings.values()), SubscriptionGroup(group_name=group))
     read = sorted({row.topic for row in state.progress})
     return page(
         request,
@@ -126,29 +126,45 @@ async def _group(request: Request) -> Response:
         members=listing(request, members, _MEMBERS, "members"),
         subscriptions=sorted(state.membership.subscriptions.items()),
         settings=sorted(settings.items()),
-        first=next(iter(settings.values()), SubscriptionGroup(group_name=group)),
+        first=first,
         clusters=clusters,
         retry=retry_topic(group),
         dead=dlq_topic(group),
         dead_letters=await _stored(request, dlq_topic(group)),
         retries=sum(row.lag for row in state.progress if row.topic.startswith(RETRY_PREFIX)),
-        lines={
-            "progress": _command(request, "consumerProgress", "-g", group),
-            "members": _command(request, "consumerConnection", "-g", group),
-            "reset": _command(
-                request,
-                *("resetOffsetByTime", "-g", group, "-t", read[0] if read else "TOPIC"),
-                *("-s", "now"),
-            ),
-            "skip": _command(
-                request,
-                *("skipAccumulatedMessage", "-g", group, "-t", read[0] if read else "TOPIC"),
-            ),
-            "copy": _command(request, "cloneGroupOffset", "-s", group, "-d", "GROUP"),
-            "update": _command(request, "updateSubGroup", "-c", cluster, "-g", group),
-            "delete": _command(request, "deleteSubGroup", "-c", cluster, "-g", group),
-        },
+        lines=_lines(request, group, read[0] if read else "TOPIC")
+        | _settings_lines(request, clusters[0] if clusters else "CLUSTER", group, first),
     )
+
+
+def _lines(request: Request, group: str, topic: str) -> dict[str, str]:
+    of_topic = ("-g", group, "-t", topic)
+    return {
+        "progress": _command(request, "consumerProgress", "-g", group),
+        "members": _command(request, "consumerConnection", "-g", group),
+        "reset": _command(request, "resetOffsetByTime", *of_topic, "-s", "now"),
+        "skip": _command(request, "skipAccumulatedMessage", *of_topic),
+        "copy": _command(request, "cloneGroupOffset", *("-s", group, "-d", "GROUP", "-o")),
+    }
+
+
+def _settings_lines(
+    request: Request, cluster: str, group: str, settings: SubscriptionGroup
+) -> dict[str, str]:
+    return {
+        "update": _update_line(request, cluster, group, settings),
+        "delete": _command(request, "deleteSubGroup", "-c", cluster, "-g", group),
+    }
+
+
+def _update_line(request: Request, cluster: str, group: str, settings: SubscriptionGroup) -> str:
+    """Return the command for what the form of the settings shows."""
+    words = ["-c", cluster, "-g", group]
+    words += ["-s" if settings.consume_enable else "-S"]
+    words += ["-r", str(settings.retry_max_times), "-q", str(settings.retry_queue_nums)]
+    if settings.consume_message_orderly:
+        words.append("-o")
+    return _command(request, "updateSubGroup", *words)
 
 
 async def _stored(request: Request, topic: str) -> int | None:

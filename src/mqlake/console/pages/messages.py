@@ -12,6 +12,12 @@ from starlette.routing import BaseRoute, Route
 
 from mqlake.admin import groups, messages, topics
 from mqlake.admin.each_broker import BrokerFailure
+from mqlake.admin.redelivery import (
+    consume_directly,
+    group_of_dead_letters,
+    origin_of,
+    resend,
+)
 from mqlake.console.access.changes import change, done, reading
 from mqlake.console.access.forms import LARGE_BYTES, PostedForm
 from mqlake.console.cluster import topics as topic_data
@@ -19,12 +25,6 @@ from mqlake.console.cluster.members import membership
 from mqlake.console.cluster.view import ClusterView
 from mqlake.console.messages import search
 from mqlake.console.messages.bodies import body_start, body_view, decoded, plain_body
-from mqlake.console.messages.redelivery import (
-    consume_directly,
-    group_of_dead_letters,
-    origin_of,
-    resend,
-)
 from mqlake.console.messages.schema_files import SchemaText, read_schema, schema_names
 from mqlake.console.messages.search import FoundMessage, SearchResult, StoreTimes
 from mqlake.console.messages.traces import trace_of
@@ -294,12 +294,23 @@ async def _shown(request: Request, found: FoundMessage, typed: str) -> Response:
         tracks=tracks,
         dead_group=group_of_dead_letters(record.topic),
         origin=origin_of(record),
-        line=_command(
+        lines=_message_lines(request, found),
+    )
+
+
+def _message_lines(request: Request, found: FoundMessage) -> dict[str, str]:
+    record = found.record
+    group = group_of_dead_letters(record.topic) or "GROUP"
+    by_id = ("-i", record.message_id)
+    return {
+        "show": _command(
             request,
             *("queryMsgByOffset", "-t", record.topic, "-b", found.broker),
             *("-i", record.queue_id, "-o", record.queue_offset),
         ),
-    )
+        "resend": _command(request, "resendDeadLetter", *by_id),
+        "consume": _command(request, "queryMsgById", *by_id, "-g", group),
+    }
 
 
 async def _tracks(view: ClusterView, found: FoundMessage) -> list[tuple[str, str]]:
@@ -368,8 +379,13 @@ async def _decode(request: Request, form: PostedForm) -> Response:
 async def _resend(request: Request, form: PostedForm) -> Response:
     view = cluster_of(request)
     found = await _one(view, _place(form))
-    sent = await resend(view, found.broker, found.record)
     group = group_of_dead_letters(found.record.topic)
+    if not group or not origin_of(found.record):
+        raise PageError(
+            "This message is no dead letter, or does not say which topic it came from",
+            "Let one consumer consume it instead.",
+        )
+    sent = await resend(view.admin, found.broker, found.record)
     notice = f"A copy was sent to group {group} as {sent.msg_id}. The dead letter stays."
     return done(request, message_url(found), notice)
 
@@ -385,7 +401,7 @@ async def _consume(request: Request, form: PostedForm) -> Response:
     if member is None:
         raise PageError(f"Group {group} has no member {wanted[:200]!r}", status=404)
     address = (await view.masters()).get(found.broker, "")
-    result = await consume_directly(view, member, group, address, found.record)
+    result = await consume_directly(view.admin, address, group, member.client_id, found.record)
     remark = f": {result.remark}" if result.remark else ""
     notice = (
         f"{member.client_id} answered {result.consume_result} after"

@@ -100,7 +100,8 @@ async def _files(request: Request) -> Response:
     segments: Listing | None = None
     if found is not None:
         segments = listing(request, list(reversed(found.value.segments)))
-    return _show(request, "store/files.html", path, found=found, segments=segments)
+    command = shell_line(["mqlake", "inspect", path])
+    return _show(request, "store/files.html", path, found=found, segments=segments, command=command)
 
 
 async def _facts(request: Request, path: Path) -> FoundValue | None:

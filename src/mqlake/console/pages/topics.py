@@ -76,17 +76,25 @@ def _command(request: Request, name: str, *words: object) -> str:
 async def _new(request: Request) -> Response:
     view = cluster_of(request)
     clusters = await view.clusters()
+    settings = Topic(read_queue_nums=8, write_queue_nums=8)
     return page(
         request,
         "topics/new.html",
         title="New topic",
         clusters=clusters,
         types=_TYPES,
-        settings=Topic(read_queue_nums=8, write_queue_nums=8),
-        line=_command(
-            request, "updateTopic", "-c", clusters[0] if clusters else "CLUSTER", "-t", "TOPIC"
-        ),
+        settings=settings,
+        line=_update_line(request, clusters[0] if clusters else "CLUSTER", "TOPIC", settings),
     )
+
+
+def _update_line(request: Request, cluster: str, topic: str, settings: Topic) -> str:
+    """Return the command for what the form of the settings shows."""
+    words = ["-c", cluster, "-t", topic, "-r", settings.read_queue_nums]
+    words += ["-w", settings.write_queue_nums, "-p", settings.perm]
+    if settings.order:
+        words.append("-o")
+    return _command(request, "updateTopic", *words)
 
 
 async def _topic(request: Request) -> Response:
@@ -131,11 +139,7 @@ async def _topic(request: Request) -> Response:
         types=_TYPES,
         lines={
             "status": _command(request, "topicStatus", "-t", topic),
-            "update": _command(
-                request,
-                *("updateTopic", "-c", cluster, "-t", topic, "-r", first.read_queue_nums),
-                *("-w", first.write_queue_nums, "-p", first.perm),
-            ),
+            "update": _update_line(request, cluster, topic, first),
             "delete": _command(request, "deleteTopic", "-c", cluster, "-t", topic),
             "send": _command(request, "sendMessage", "-t", topic, "-p", "hello"),
         },

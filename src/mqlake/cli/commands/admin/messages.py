@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mqlake.cli import options as shared
 from mqlake.cli.commands.admin import arguments as given
 from mqlake.cli.commands.admin.arguments import DEFAULT_NAMES, run
+from mqlake.cli.options import UsageError
+
+if TYPE_CHECKING:
+    from mqlake.admin.admin import Admin
+    from mqlake.formats.record import Record
+    from mqlake.protocol.bodies.running_info import DirectResult
+    from mqlake.protocol.headers.send import SendMessageResponseHeader
 
 MessageId = Annotated[str, typer.Option("-i", "--msgId", metavar="ID", help="Message id.")]
 Count = Annotated[
@@ -25,14 +32,64 @@ def query_msg_by_id(
         str | None,
         typer.Option("-t", "--topic", metavar="TOPIC", help="Topic, if the id is a unique key."),
     ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            "-g",
+            "--consumerGroup",
+            metavar="GROUP",
+            help="Let a member of this group consume the message now, and show the result.",
+        ),
+    ] = None,
+    client: Annotated[
+        str,
+        typer.Option("-d", "--clientId", metavar="ID", help="The member of -g; default: any."),
+    ] = "",
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Show a message by its offset id or, with -t, by its unique key."""
-    from mqlake.admin import messages
+    """Show a message by its offset id or, with -t, by its unique key.
 
-    found = run(names, lambda admin: messages.by_any_id(admin, topic, message_id))
-    return given.show_messages(found, json)
+    With -g, a consumer consumes it now, whatever the group consumed before. Offsets do not change.
+    """
+    import msgspec
+
+    from mqlake.admin import messages, redelivery
+
+    if client and group is None:
+        raise UsageError("-d names a member of a group: name the group with -g")
+
+    async def consume(admin: Admin) -> tuple[list[Record], DirectResult | None]:
+        found = await messages.by_any_id(admin, topic, message_id)
+        if group is None or not found:
+            return found, None
+        (record,) = found
+        address = record.store_host
+        return found, await redelivery.consume_directly(admin, address, group, client, record)
+
+    found, result = run(names, consume)
+    if result is None:
+        return given.show_messages(found, json)
+    return given.show_facts(msgspec.to_builtins(result), json)
+
+
+def resend_dead_letter(
+    message_id: Annotated[
+        str, typer.Option("-i", "--msgId", metavar="ID", help="Offset message id.")
+    ],
+    names: given.Names = DEFAULT_NAMES,
+    json: shared.Json = False,
+) -> int:
+    """Deliver a copy of a dead letter to its group again. The dead letter stays."""
+    import msgspec
+
+    from mqlake.admin import messages, redelivery
+
+    async def resend(admin: Admin) -> SendMessageResponseHeader:
+        record = await messages.by_id(admin, message_id)
+        return await redelivery.resend(admin, record.store_host, record)
+
+    return given.show_facts(msgspec.to_builtins(run(names, resend)), json)
 
 
 def query_msg_by_unique_key(
@@ -234,4 +291,5 @@ COMMANDS = {
     "consumeMessage": consume_message,
     "sendMessage": send_message,
     "recallMessage": recall_message,
+    "resendDeadLetter": resend_dead_letter,
 }

@@ -13,7 +13,8 @@ from mqlake.cli.options import UsageError
 from mqlake.cli.output import write_json
 
 Permission = Annotated[
-    int, typer.Option("-p", "--perm", min=2, max=7, help="2: write; 4: read; 6: both.")
+    int,
+    typer.Option("-p", "--perm", min=0, max=7, help="2: write; 4: read; 6: both; 0: neither."),
 ]
 
 
