@@ -12,6 +12,7 @@ from tests import golden_kafka
 from tests.golden import store
 
 LOCAL = ("--engine", "local", "--no-progress")
+TO_KAFKA = ["convert", str(store("rmq49-clean").path), "--to", "kafka", "--no-progress"]
 
 
 def test_converting_to_kafka_and_back_keeps_the_messages(
@@ -79,25 +80,31 @@ def test_errors(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.spark
-def test_convert_runs_on_spark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The files are those that threads write."""
-    from tests.spark.files import digests
+@pytest.fixture
+def on_spark(tmp_path: Path) -> Path:
+    """Logs that Spark has converted a store to."""
     from tests.spark.shared_session import shared_with_commands
 
-    arguments = ["convert", str(store("rmq49-clean").path), "--to", "kafka", "--no-progress"]
     with shared_with_commands():
-        assert run([*arguments, "--out", str(tmp_path / "spark")]) == 0
-    assert run([*arguments, "--out", str(tmp_path / "local"), "--engine", "local"]) == 0
-    assert digests(tmp_path / "spark") == digests(tmp_path / "local")
-    back = [
-        "convert",
-        str(tmp_path / "spark"),
-        "--to",
-        "rocketmq",
-        "--out",
-        str(tmp_path / "store"),
-    ]
+        assert run([*TO_KAFKA, "--out", str(tmp_path / "spark")]) == 0
+    return tmp_path / "spark"
+
+
+@pytest.mark.spark
+def test_convert_runs_on_spark(on_spark: Path, tmp_path: Path) -> None:
+    """The files are those that threads write."""
+    from tests.spark.files import digests
+
+    assert run([*TO_KAFKA, "--out", str(tmp_path / "local"), "--engine", "local"]) == 0
+    assert digests(on_spark) == digests(tmp_path / "local")
+
+
+@pytest.mark.spark
+@pytest.mark.nightly  # tests/spark/test_jobs.py runs other jobs
+def test_converting_back_runs_on_spark(on_spark: Path, tmp_path: Path) -> None:
+    from tests.spark.shared_session import shared_with_commands
+
+    back = ["convert", str(on_spark), "--to", "rocketmq", "--out", str(tmp_path / "store")]
     with shared_with_commands():
         assert run([*back, "--no-progress"]) == 0
     assert run(["verify", str(tmp_path / "store"), *LOCAL]) == 0

@@ -23,7 +23,7 @@ from mqlake.remoting.client import RemotingClient
 from tests.chaos.proxy import Proxy, Way
 from tests.peer.java_build import JavaMissingError
 from tests.peer.rocketmq_client import Clients
-from tests.programs.processes import BrokerProcess
+from tests.programs.forked import ForkedBroker
 
 pytestmark = [pytest.mark.peer, pytest.mark.timeout(600)]
 
@@ -63,7 +63,7 @@ async def stored(address: str) -> int:
     return there
 
 
-async def kill(process: BrokerProcess) -> None:
+async def kill(process: ForkedBroker) -> None:
     for count in KILLS:
         while await stored(process.address) < count:  # noqa: ASYNC110 (it has no event)
             await asyncio.sleep(0.02)
@@ -82,14 +82,14 @@ def test_nothing_is_lost_and_order_is_kept(tmp_path: Path, monkeypatch: pytest.M
             address = f"127.0.0.1:{names.port}"
             settings = {"flushDiskType": "SYNC_FLUSH", "namesrvAddr": address}
             process = await asyncio.to_thread(
-                BrokerProcess, tmp_path / "store", tmp_path / "log", settings
+                ForkedBroker, tmp_path / "store", tmp_path / "log", settings
             )
             try:
                 return await endure(address, process)
             finally:
                 process.kill()
 
-    async def endure(names: str, process: BrokerProcess) -> dict[str, Any]:
+    async def endure(names: str, process: ForkedBroker) -> dict[str, Any]:
         make = f"updateTopic -b {process.address} -t {TOPIC} -r {QUEUES} -w {QUEUES}"
         (said,) = await asyncio.to_thread(clients.mqadmin, names, [make.split()])
         assert "success" in said

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,15 +29,17 @@ pytestmark = [
     pytest.mark.timeout(600),
 ]
 
+Side = tuple[str, str]
+"""The proxy, and the broker behind it."""
+USUAL: tuple[Side, ...] = (("rocketmq", "mqlake"), ("mqlake", "rocketmq"))
 SIDES = [
-    pytest.param(("rocketmq", "mqlake"), id="mqlake"),
-    pytest.param(("mqlake", "rocketmq"), id="rocketmq behind mqlake's proxy"),
+    pytest.param(USUAL[0], id="mqlake"),
+    pytest.param(USUAL[1], id="rocketmq behind mqlake's proxy"),
     pytest.param(
         ("mqlake", "mqlake"), id="mqlake behind mqlake's proxy", marks=pytest.mark.nightly
     ),
     pytest.param(("rocketmq", "rocketmq"), id="rocketmq", marks=pytest.mark.nightly),
 ]
-"""The proxy, and the broker behind it."""
 TIMER_PRECISION = 1000
 """Milliseconds by which RocketMQ's timers may be early."""
 PROXY_WORDS = 9
@@ -51,23 +54,36 @@ class Happened:
     groups: str
 
 
+@pytest.fixture(scope="module")
+def of_usual(tmp_path_factory: pytest.TempPathFactory) -> dict[Side, Happened]:
+    """What happened on the sides of each run, at the same time: clients mostly wait."""
+    places = [tmp_path_factory.mktemp("grpc") for _ in USUAL]
+    with ThreadPoolExecutor(len(USUAL)) as threads:
+        return dict(zip(USUAL, threads.map(happened_on, USUAL, places), strict=True))
+
+
 @pytest.fixture(scope="module", params=SIDES)
 def happened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Happened:
-    directory = tmp_path_factory.mktemp("grpc")
-    proxy, behind = request.param
-    is_mqlake = proxy == "mqlake"
     try:
-        if behind == "mqlake":
-            with broker(directory / "store", **SETTINGS) as running:
-                return run_on(running.name_server, running.address, directory, is_mqlake=is_mqlake)
-        cluster = Cluster(directory, directory / "store", SETTINGS)
-        cluster.start()
-        try:
-            return run_on(cluster.names, cluster.broker, directory, is_mqlake=is_mqlake)
-        finally:
-            cluster.kill()
+        if request.param in USUAL:
+            return request.getfixturevalue("of_usual")[request.param]
+        return happened_on(request.param, tmp_path_factory.mktemp("grpc"))
     except JavaMissingError as reason:
         pytest.skip(f"without RocketMQ: {reason}")
+
+
+def happened_on(side: Side, directory: Path) -> Happened:
+    proxy, behind = side
+    is_mqlake = proxy == "mqlake"
+    if behind == "mqlake":
+        with broker(directory / "store", **SETTINGS) as running:
+            return run_on(running.name_server, running.address, directory, is_mqlake=is_mqlake)
+    cluster = Cluster(directory, directory / "store", SETTINGS)
+    cluster.start()
+    try:
+        return run_on(cluster.names, cluster.broker, directory, is_mqlake=is_mqlake)
+    finally:
+        cluster.kill()
 
 
 def run_on(names: str, address: str, directory: Path, *, is_mqlake: bool) -> Happened:

@@ -33,6 +33,8 @@ public class Signed {
     private static final String GROUP = "java-readers";
     private static final String USER = "java-user";
     private static final String PASSWORD = "java-password-3";
+    /** Milliseconds between requests for routes. */
+    private static final int ROUTES = 1000;
 
     public static void main(String[] args) throws Exception {
         try {
@@ -127,6 +129,8 @@ public class Signed {
     private static void consume(String names) throws Exception {
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(GROUP, hook(USER, PASSWORD));
         consumer.setNamesrvAddr(names);
+        // It does not know its retry topic before it asks for the route again: else after 30 s.
+        consumer.setPollNameServerInterval(ROUTES);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(TOPIC, "*");
         Set<String> bodies = new ConcurrentSkipListSet<>();
