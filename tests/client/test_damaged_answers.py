@@ -15,9 +15,9 @@ from mqlake.formats.record import MAGIC_AT
 from mqlake.protocol.headers.pull import PullHeader
 from mqlake.testing import RunningBroker, broker
 from tests.client.servers import wait_for_dispatch
+from tests.until import PATIENCE
 
 COUNT, DAMAGED = 10, 6
-PATIENCE = 60
 FIRST = ConsumerSettings(consume_from="first", handover=0.1)
 FIRST_COLUMNS = msgspec.structs.replace(SETTINGS, consume_from="first", handover=0.1)
 Damage = Callable[[bytes], bytes]

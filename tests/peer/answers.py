@@ -18,6 +18,7 @@ from mqlake.formats.java_string import index_key_hash
 from mqlake.formats.record import Record
 from tests.peer.rocketmq_store import RocketMQ
 from tests.store.record_crcs import without_crc
+from tests.until import PATIENCE
 
 Message = dict[str, Any]
 
@@ -41,9 +42,6 @@ FIELDS = (
     "bodySha1",
 )
 MOST_FOUND = 64
-
-_PATIENCE = 30.0
-"""Seconds for which a key may not be found yet."""
 
 
 def shown(record: Record) -> Message:
@@ -103,7 +101,7 @@ def check_rare_keys(rocketmq: RocketMQ, messages: Iterable[Message]) -> None:
     Each time it does, it indexes some messages once more.
     """
     messages = list(messages)
-    until = time.monotonic() + _PATIENCE
+    until = time.monotonic() + PATIENCE
     while (missed := _missed_rare_keys(rocketmq, messages)) and time.monotonic() < until:
         time.sleep(0.2)  # a message is in its queue before it is in the index
     assert missed == []

@@ -14,10 +14,10 @@ from mqlake.storage.remote.object_stores import filesystem_of
 from tests.peer.node_build import build
 from tests.peer.python_build import environment
 from tests.peer.rocketmq_cluster import free_ports
+from tests.until import PATIENCE
 
 HERE = Path(__file__).parent
 ACCOUNT, KEY, CONTAINER = "mqlake", base64.b64encode(b"not a secret").decode(), "lake"
-_PATIENCE = 60.0
 
 
 class _Server:
@@ -40,7 +40,7 @@ class _Server:
                 stderr=output,
                 env={"HOME": str(log.parent), "PATH": os.environ["PATH"], **variables},
             )
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + PATIENCE
         while not _answers(self._endpoint):
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.close()

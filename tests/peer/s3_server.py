@@ -12,13 +12,12 @@ from pathlib import Path
 
 from tests.peer.python_build import environment
 from tests.peer.rocketmq_cluster import free_ports
+from tests.until import PATIENCE
 
 SOURCE = Path(__file__).parent / "seaweedfs"
 ACCESS, SECRET, REGION, BUCKET = "mqlake", "not-a-secret", "us-east-1", "stores"
 TABLES = "tables"
 """The bucket of the REST catalog's tables."""
-
-_PATIENCE = 60.0
 
 
 class S3Server:
@@ -80,7 +79,7 @@ class S3Server:
     def _wait(self) -> None:
         from pyarrow.fs import S3FileSystem
 
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + PATIENCE
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"no server of S3: {self._log.read_text()[-2000:]}")
@@ -112,7 +111,7 @@ class S3Server:
             input=command,
             capture_output=True,
             text=True,
-            timeout=_PATIENCE,
+            timeout=PATIENCE,
             check=True,
         )
         assert f"bucket/{TABLES}" in done.stdout, done.stdout + done.stderr

@@ -25,6 +25,7 @@ from tests.peer.client_features import SETTINGS
 from tests.peer.java_build import JavaMissingError
 from tests.peer.python_build import PythonMissingError, environment
 from tests.peer.rocketmq_cluster import Cluster
+from tests.until import PATIENCE
 
 pytestmark = [
     pytest.mark.peer,
@@ -40,8 +41,6 @@ WORDS = {"mqlake": ("sync", "oneway", "batch"), "rocketmq": ("sync", "oneway")}
 The client says "1" where others say "true" of a batch, which RocketMQ's broker does not understand:
 it stores the whole batch as one message.
 """
-PATIENCE = 60
-"""Seconds."""
 SIDES = [
     pytest.param("mqlake"),
     pytest.param("rocketmq", marks=pytest.mark.nightly),

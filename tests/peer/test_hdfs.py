@@ -20,10 +20,9 @@ from tests.peer.hdfs_cluster import Hdfs
 from tests.peer.java_build import JavaMissingError
 from tests.query.store.growing import GrowingStore
 from tests.query.store.rows import batch_rows
+from tests.until import PATIENCE
 
 pytestmark = pytest.mark.peer
-
-_PATIENCE = 60
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +80,7 @@ def test_a_child_of_a_process_that_used_hdfs_starts(hdfs: Hdfs) -> None:
     child = os.fork()
     if child == 0:
         os._exit(0)
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + PATIENCE
     while os.waitpid(child, os.WNOHANG) == (0, 0):
         if time.monotonic() > deadline:
             os.kill(child, signal.SIGKILL)

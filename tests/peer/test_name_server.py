@@ -26,6 +26,7 @@ from mqlake.remoting.client import RemotingClient
 from tests.peer.java_build import JavaMissingError
 from tests.peer.rocketmq_client import Clients
 from tests.peer.rocketmq_cluster import Cluster
+from tests.until import PATIENCE
 
 pytestmark = [pytest.mark.peer]
 
@@ -87,7 +88,7 @@ async def brokers(client: RemotingClient, name_server: str) -> dict[str, BrokerD
 async def registered(name_server: str, broker: str) -> None:
     """Return once a broker is registered: at each of its name servers it is at another time."""
     client = RemotingClient()
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while broker not in await brokers(client, name_server):  # noqa: ASYNC110 (nobody tells)
             await asyncio.sleep(0.1)
     await client.close()
@@ -162,7 +163,7 @@ def test_mqlakes_broker_registers_at_the_real_name_server(cluster: Cluster, tmp_
             route = decode_body(TopicRouteData, answer.body)
             assert {data.broker_name for data in route.queue_datas} == {"broker-a", "broker-m"}
         # It answers before it has removed the broker.
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             while "broker-m" in await brokers(client, cluster.names):  # noqa: ASYNC110 (nobody tells)
                 await asyncio.sleep(0.05)
         await client.close()

@@ -25,7 +25,7 @@ from tests.client.behaviour.cases import CASES, POP_CASES, Case, Outcomes, run
 from tests.peer.java_build import JavaMissingError
 from tests.peer.rocketmq_client import NEWEST, NEWEST_4, Clients
 from tests.peer.rocketmq_cluster import NEWEST_4_BROKER, Cluster
-from tests.until import until
+from tests.until import PATIENCE, until
 
 pytestmark = [pytest.mark.peer]
 
@@ -108,7 +108,7 @@ async def _join(running: RunningBroker, topic: str, group: str, other: str) -> N
             task = asyncio.create_task(consumer.run(handle))
             await until(lambda: sum(queue.topic == topic for queue in consumer.queues) == 2)
             # Java consumes these queues until it is told of the new member.
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(PATIENCE):
                 while await _count_queues(running.address, topic, group, other) != 2:  # noqa: ASYNC110
                     await asyncio.sleep(0.1)
             mine = {queue for queue in consumer.queues if queue.topic == topic}
@@ -125,7 +125,7 @@ async def _join(running: RunningBroker, topic: str, group: str, other: str) -> N
         await reader.queues_of(topic)
         for queue in queues:
             # Java's half, and what Python had committed when it left.
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(PATIENCE):
                 while await reader.committed(queue) != 20:  # noqa: ASYNC110 (Java's timer)
                     await asyncio.sleep(0.1)
 

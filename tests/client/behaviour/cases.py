@@ -38,20 +38,18 @@ from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.strategies import ALL_QUEUES
 from tests.client.patience import patience
-from tests.until import until
+from tests.until import PATIENCE, until
 
 Case = Callable[[str, str], Coroutine[Any, Any, None]]
 
 FIRST = ConsumerSettings(consume_from="first", handover=0.1)
 IN_ORDER = ConsumerSettings(consume_from="first", in_order=True, handover=0.1, suspend=0.1)
-_PATIENCE = 60
-"""Seconds: a busy machine must not decide a test."""
 
 
 async def collect(consumer: Consumer, count: int) -> list[ConsumedMessage]:
     """Acknowledge and return so many messages."""
     found: list[ConsumedMessage] = []
-    async with asyncio.timeout(_PATIENCE):
+    async with asyncio.timeout(PATIENCE):
         async for message in consumer:
             found.append(message)
             assert await message.ack()
@@ -62,7 +60,7 @@ async def collect(consumer: Consumer, count: int) -> list[ConsumedMessage]:
 
 async def queues_known(consumer: PullConsumer, topic: str) -> Sequence[MessageQueue]:
     """Return the queues of a topic, of which name servers hear a little after it was created."""
-    async with asyncio.timeout(_PATIENCE):
+    async with asyncio.timeout(PATIENCE):
         while True:
             try:
                 return await consumer.queues_of(topic)
@@ -76,7 +74,7 @@ async def until_counted(consumer: PullConsumer, queue: MessageQueue, count: int)
     async def is_counted() -> bool:
         return await consumer.end_of(queue) >= count
 
-    await until(is_counted, _PATIENCE)
+    await until(is_counted, PATIENCE)
 
 
 async def tasks_left(before: set[asyncio.Task[Any]]) -> set[asyncio.Task[Any]]:
@@ -160,7 +158,7 @@ async def arrow_batches_bring_every_field(names: str, word: str) -> None:
     rows: list[dict[str, Any]] = []
     group = f"{word}-group"
     async with ArrowConsumer(names, group, {word: "red"}, settings=settings) as consumer:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(PATIENCE):
             async for batch in consumer.arrow_batches():
                 places = {(batch.queue, row["queueOffset"]) for row in batch.records.to_pylist()}
                 assert places <= {(result.queue, result.queue_offset) for result in sent}
@@ -248,14 +246,14 @@ async def what_is_held_too_long_comes_again(names: str, word: str) -> None:
     async with Producer(names) as producer:
         sent = await producer.send(Message(topic=word, body=b"held"))
     async with Consumer(names, f"{word}-group", word, settings=settings) as consumer:
-        first, again = await consumer.receive(_PATIENCE), await consumer.receive(_PATIENCE)
+        first, again = await consumer.receive(PATIENCE), await consumer.receive(PATIENCE)
         assert first is not None
         assert again is not None
         assert again.message_id == sent.message_id
         assert again.reconsume_times == 1
         assert not await first.ack()
         while not await again.ack():  # on a busy machine it, too, may be held too long
-            again = await consumer.receive(_PATIENCE)
+            again = await consumer.receive(PATIENCE)
             assert again is not None
             assert again.message_id == sent.message_id
 
@@ -265,7 +263,7 @@ async def what_fails_too_often_is_dead(names: str, word: str) -> None:
     async with Producer(names) as producer:
         await producer.send(Message(topic=word, body=b"dead"))
     async with Consumer(names, f"{word}-group", word, settings=settings) as consumer:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(PATIENCE):
             async for message in consumer:
                 assert await message.retry_later()
                 break
@@ -345,7 +343,7 @@ async def broadcasting_members_get_everything(names: str, word: str) -> None:
                 await stack.enter_async_context(consumer)
                 taking.append(asyncio.create_task(take(consumer, instance)))
             # A member asks where a queue ends when it begins to read it: what it gets tells when.
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(PATIENCE):
                 while any(len(queues(instance)) < 4 for instance in got):
                     for queue in await producer.queues(word):
                         await producer.send(Message(topic=word, body=b"probe"), queue=queue)
@@ -404,7 +402,7 @@ async def a_request_is_replied_to(names: str, word: str) -> None:
 
         async with Consumer(names, f"{word}-group", word, settings=FIRST) as consumer:
             running = asyncio.create_task(consumer.run(handle))
-            reply = await producer.request(Message(topic=word, body=b"ping"), timeout=_PATIENCE)
+            reply = await producer.request(Message(topic=word, body=b"ping"), timeout=PATIENCE)
             assert reply.body == b"PING"
         await running
         with pytest.raises(NoReplyError, match="no reply within"):
@@ -425,7 +423,7 @@ async def replies_arrive_after_another_producer_has_left(names: str, word: str) 
             async with Producer(names, group=f"{word}-other", instance=word) as other:
                 await other.send_oneway(Message(topic=f"{word}-elsewhere", body=b"heard by nobody"))
             ask = Message(topic=word, body=b"%d" % number)
-            assert (await producer.request(ask, timeout=_PATIENCE)).body == ask.body
+            assert (await producer.request(ask, timeout=PATIENCE)).body == ask.body
         await consumer.close()
         await running
 
@@ -492,7 +490,7 @@ async def broadcasting_members_seek_backwards(names: str, word: str) -> None:
 async def a_message_that_is_too_long_is_refused(names: str, word: str) -> None:
     async with Producer(names, max_message_size=1 << 30, compression=None) as producer:
         with pytest.raises(NotStoredError):
-            await producer.send(Message(topic=word, body=bytes(5 << 20)), timeout=20)
+            await producer.send(Message(topic=word, body=bytes(5 << 20)), timeout=PATIENCE)
 
 
 async def chosen_queues_are_polled(names: str, word: str) -> None:
@@ -503,7 +501,7 @@ async def chosen_queues_are_polled(names: str, word: str) -> None:
         queues = await queues_known(consumer, word)
         consumer.assign(queues)
         found: list[ReceivedMessage] = []
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(PATIENCE):
             while len(found) < 20:
                 found += await consumer.poll(most=10)
         await consumer.commit()
@@ -512,7 +510,7 @@ async def chosen_queues_are_polled(names: str, word: str) -> None:
         assert await consumer.end_of(queue) == 50
         assert await consumer.offset_at(queue, 0) == 0
         await consumer.seek(queue, 49)
-        (last,) = await consumer.poll(timeout=_PATIENCE)
+        (last,) = await consumer.poll(timeout=PATIENCE)
         assert (last.body, last.queue_offset) == (b"49", 49)
         assert await consumer.poll(timeout=0.1) == ()
 
@@ -524,12 +522,12 @@ async def popped_messages_come_again_until_acknowledged(names: str, word: str) -
     group = f"{word}-group"
     async with SimpleConsumer(names, group, word, is_from_first=True, invisible=8) as consumer:
         found: dict[bytes, PoppedMessage] = {}
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(PATIENCE):
             while len(found) < 2:
                 found |= {message.body: message for message in await consumer.receive(wait=1)}
         await consumer.ack(found[b"one"])
         await consumer.change_invisible(found[b"two"], 1)
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(PATIENCE):
             while not (again := await consumer.receive(wait=2)):
                 pass
         (message,) = again
@@ -626,7 +624,7 @@ async def namespaces_keep_names_apart(names: str, word: str) -> None:
                 again.set()
 
         task = asyncio.create_task(consumer.run(handle))
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(PATIENCE):
             await again.wait()
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -642,7 +640,7 @@ async def namespaces_keep_names_apart(names: str, word: str) -> None:
         reader.assign(await reader.queues_of(word))
         for queue in await reader.queues_of(word):
             await reader.seek(queue, 0)
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(PATIENCE):
             while not (messages := await reader.poll()):
                 pass
         assert {message.topic for message in messages} == {word}
@@ -652,7 +650,7 @@ async def _traces(names: str, group: str, topic: str, count: int) -> list[list[s
     """Return the fields of the first records of a topic of traces, found by their keys."""
     records: list[list[str]] = []
     async with Consumer(names, group, topic, settings=FIRST) as consumer:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(PATIENCE):
             while len(records) < count:
                 message = await consumer.receive()
                 assert message is not None
