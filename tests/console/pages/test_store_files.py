@@ -2,16 +2,24 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
 from collections.abc import Awaitable, Callable
+from html import unescape
 from pathlib import Path
 
 import pytest
+from jinja2 import ChoiceLoader, DictLoader
 
 from mqlake.client.message import Message
+from mqlake.console.page import environment
+from mqlake.console.stores.replicas import SlavePositions
+from mqlake.console.stores.store_broker import OwnBroker
 from mqlake.jobs.archive.job import archive
 from mqlake.lake.options import Format
+from mqlake.protocol.bodies.ha import HaClientInfo, HaConnectionInfo, HaRuntimeInfo
 from mqlake.storage.object_target import LocalTarget
+from mqlake.testing import broker
 from mqlake.testing.running_broker import RunningBroker
 from tests.console.site import Site, site, words
 from tests.console.stores.test_lake_tables import add_dead_letters
@@ -93,6 +101,73 @@ def test_shows_slaves_and_copies_with_their_lag(running: RunningBroker, tmp_path
 
     (tmp_path / "other").mkdir()
     visit(running, work, stores=(Path(running.store), copy, tmp_path / "other"))
+
+
+def test_shows_a_live_slave_from_both_sides(running: RunningBroker, tmp_path: Path) -> None:
+    role = {"brokerName": "broker-a", "brokerRole": "SLAVE", "brokerId": 1}
+    slave_store = tmp_path / "slave"
+
+    async def until_it_says(visitor: Site, path: str, *texts: str) -> str:
+        text = ""
+
+        async def is_there() -> bool:
+            nonlocal text
+            visitor.console.view(None).kept.forget()
+            text = words(await visitor.get(path))
+            return all(each in text for each in texts)
+
+        await until(is_there)
+        return text
+
+    async def with_slave(visitor: Site) -> None:
+        await until_it_says(visitor, "/store/replicas", "0 B", "yes", str(slave_store))
+        path = f"/store/replicas?store={slave_store}"
+        text = await until_it_says(visitor, path, "is a slave of 127.0.0.1:", "Lag 0 B")
+        assert f"broker-a at {slave_address} is a slave of" in text
+
+    async def without_slave(visitor: Site) -> None:
+        await until_it_says(visitor, "/store/replicas", "No slave is connected.")
+        path = f"/store/replicas?store={slave_store}"
+        await until_it_says(visitor, path, "No running broker of this cluster has this directory")
+
+    stores = (Path(running.store), slave_store)
+    with running.producer() as producer:
+        producer.send(Message(topic="replicated", body=b"x" * 1000))
+    with broker(slave_store, namesrvAddr=running.name_server, **role) as slave:
+        slave_address = slave.address
+        visit(running, with_slave, stores=stores)
+    visit(running, without_slave, stores=stores)
+
+
+def test_says_how_far_a_slave_lags_and_what_it_lacks() -> None:
+    """Positions are given: how long a real slave lags depends on the machine."""
+    slave = HaConnectionInfo("127.0.0.1:1", 1000, 5 << 20, in_sync=False)
+    master = HaRuntimeInfo(
+        master=True, master_commit_log_max_offset=1000 + (5 << 20), ha_connection_info=[slave]
+    )
+    lost = HaClientInfo("", 0, 4096, 0, 0, 8192, problem="127.0.0.1:2: cannot be reached")
+    own = OwnBroker("broker-a", "127.0.0.1:3", {})
+
+    loader = environment().loader
+    assert loader is not None
+    alone = ChoiceLoader(
+        [DictLoader({"store/base.html": "{% block view %}{% endblock %}"}), loader]
+    )
+    template = environment().overlay(loader=alone, cache_size=0).get_template("store/replicas.html")
+
+    def rendered(found: SlavePositions) -> str:
+        view = {"own": own, "replication": found, "copies": [], "this": None, "command": ""}
+        text = re.sub(r"<[^>]*>", " ", template.render(**view, here="/store/replicas"))
+        return unescape(" ".join(text.split()))
+
+    text = rendered(SlavePositions(master, ""))
+    assert "127.0.0.1:1 1,000 5.0 MiB 0 B no" in text
+    text = rendered(SlavePositions(HaRuntimeInfo(master=False, ha_client_runtime_info=lost), ""))
+    assert "is a slave of a master that is not connected" in text
+    assert "127.0.0.1:2: cannot be reached" in text
+    assert "Lag 4.0 KiB" in text
+    text = rendered(SlavePositions(None, "broker-a did not answer: slaves are missing"))
+    assert "broker-a did not answer: slaves are missing" in text
 
 
 def test_says_which_index_file_is_damaged(running: RunningBroker, path: Path) -> None:
