@@ -46,7 +46,7 @@ def pops(milliseconds: int) -> Iterator[Command]:
         )
 
 
-@pytest.mark.parametrize("milliseconds", [0, 15_000])
+@pytest.mark.parametrize("milliseconds", [0, pytest.param(15_000, marks=pytest.mark.nightly)])
 def test_pops_over_very_many_queues(tmp_path: Path, milliseconds: int) -> None:
     assert QUEUES <= MOST_QUEUES
     waiting = f"waiting for up to {milliseconds // 1000} s" if milliseconds else "without waiting"

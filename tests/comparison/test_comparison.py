@@ -11,18 +11,18 @@ from tests.comparison import draw
 from tests.comparison.all import ALL
 from tests.comparison.disk_world import DiskWorld
 from tests.comparison.run import Step, Workload
-from tests.comparison.slave import SlaveWorkload
 from tests.comparison.store import StoreSubject, StoreWorkload
+from tests.comparison.wire import WireWorkload
 
 LEAST = 500
 """Failures over all workloads."""
-_SHARE = -(-LEAST // len(ALL)) + 1
-_OF_A_SLAVE = 8
-"""One of each kind: a master and a slave take a second and a half for each failure."""
+_OVER_A_WIRE = 8
+"""One of each kind: brokers take up to a second and a half for each failure."""
+_SHARE = 15
 
 
 def _share(workload: Workload) -> int:
-    return _OF_A_SLAVE if isinstance(workload, SlaveWorkload) else _SHARE
+    return _OVER_A_WIRE if isinstance(workload, WireWorkload) else _SHARE
 
 
 def test_there_are_enough_failures() -> None:

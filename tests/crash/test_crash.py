@@ -52,10 +52,11 @@ def test_crashes(shard: int, distinct: dict[int, int]) -> None:
     assert distinct[shard] >= LEAST
 
 
-def test_a_recovery_may_be_crashed_after_it_has_lowered_a_committed_offset() -> None:
-    plan = Plan(seed=20785, wanted=300, again=1)
+@pytest.mark.parametrize("wanted", [120, pytest.param(300, marks=pytest.mark.nightly)])
+def test_a_recovery_may_be_crashed_after_it_has_lowered_a_committed_offset(wanted: int) -> None:
+    plan = Plan(seed=20785, wanted=wanted, again=1)
     outcome = Simulator(WORKLOADS["consumer-offsets"], plan).run()
-    assert outcome.again > 100
+    assert outcome.again > wanted // 3
     assert not outcome.violations, outcome.violations[0].describe()
 
 

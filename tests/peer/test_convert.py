@@ -70,6 +70,7 @@ def _place(message: tuple[Any, ...]) -> tuple[Any, ...]:
     return message[:3]
 
 
+@pytest.mark.nightly  # tests/jobs/convert reads them in each run
 def test_kafka_starts_on_converted_partitions(tmp_path: Path, kafka: Kafka) -> None:
     convert_to_kafka(store("rmq5-clean").path, LocalEngine(2), out=tmp_path / "converted")
     converted = LogDirectory(LocalDirectory(tmp_path / "converted"))

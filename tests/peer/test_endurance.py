@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.peer, pytest.mark.timeout(600)]
 
 TOPIC = "Endured"
 QUEUES = 4
-KILLS = (80, 240)
+KILLS = [(160,), pytest.param((80, 160, 240), marks=pytest.mark.nightly)]
 """Messages after which the broker is killed."""
 
 
@@ -63,15 +63,18 @@ async def stored(address: str) -> int:
     return there
 
 
-async def kill(process: ForkedBroker) -> None:
-    for count in KILLS:
+async def kill(process: ForkedBroker, kills: Sequence[int]) -> None:
+    for count in kills:
         while await stored(process.address) < count:  # noqa: ASYNC110 (it has no event)
             await asyncio.sleep(0.02)
         await asyncio.to_thread(process.kill)
         await asyncio.to_thread(process.start)
 
 
-def test_nothing_is_lost_and_order_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kills", KILLS)
+def test_nothing_is_lost_and_order_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kills: Sequence[int]
+) -> None:
     try:
         clients = Clients(tmp_path, rebalance=1000)
     except JavaMissingError as reason:
@@ -95,7 +98,7 @@ def test_nothing_is_lost_and_order_is_kept(tmp_path: Path, monkeypatch: pytest.M
         assert "success" in said
         async with Proxy(process.address, [Way.CUT], seed=5, share=0.008) as proxy:
             monkeypatch.setattr(RouteTable, "find", detour(proxy.address))
-            killing = asyncio.create_task(kill(process))
+            killing = asyncio.create_task(kill(process, kills))
             answer = await asyncio.to_thread(clients.features, names, {"endure": TOPIC})
             killing.cancel()  # it is over long ago, unless the clients failed
             await asyncio.gather(killing, return_exceptions=True)

@@ -42,6 +42,7 @@ gets the name of the one before, and overwrites it: so the files are not smaller
 PUTS = 240
 
 
+@pytest.mark.nightly  # below, a store goes there and back, too
 def test_clean_stops(tmp_path: Path, rocketmq: RocketMQ) -> None:
     path = tmp_path / "store"
     messages = put_by_mqlake(path, 1, PUTS)

@@ -61,7 +61,10 @@ def test_a_store_of_default_sizes(tmp_path: Path, rocketmq: RocketMQ) -> None:
     assert read_index_files(store) == indexes
 
 
-@pytest.mark.parametrize("name", ["rmq5-killed", *TORN_VARIANTS])
+@pytest.mark.parametrize(
+    "name",
+    ["rmq5-killed", *(pytest.param(each, marks=pytest.mark.nightly) for each in TORN_VARIANTS)],
+)
 def test_a_store_that_was_killed(name: str, tmp_path: Path, rocketmq: RocketMQ) -> None:
     given = golden.store(name)
     store = given.copy(tmp_path / "store")

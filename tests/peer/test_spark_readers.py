@@ -20,7 +20,7 @@ from tests.lake.tables.tables import COLUMNS, DAY, add, options, row
 from tests.peer.java_build import JavaMissingError, jars
 from tests.peer.python_build import PythonMissingError, environment
 
-pytestmark = [pytest.mark.peer]
+pytestmark = [pytest.mark.peer, pytest.mark.nightly]  # tests/lake reads them in each run
 
 HERE = Path(__file__).parent
 READERS = HERE / "spark_readers"
@@ -68,7 +68,6 @@ def test_sparks_delta_reader_reads_a_table_of_follow(tmp_path: Path) -> None:
     assert read(Path(sys.executable), Format.DELTA, path, "spark_delta") == expected
 
 
-@pytest.mark.nightly
 def test_sparks_iceberg_reader_reads_a_table_of_follow(tmp_path: Path) -> None:
     path = tmp_path / "messages"
     expected = table(path, Format.ICEBERG)

@@ -103,6 +103,7 @@ def test_messages_as_a_dataframe(session: Session) -> None:
     assert rows == {m["physicalOffset"]: m["offsetMsgId"] for m in golden.messages()}
 
 
+@pytest.mark.nightly  # the frame above reads through a source
 def test_the_sources(session: Session) -> None:
     path = str(store("rmq5-clean").path)
     frame = session.spark.read.format("rocketmq").option("subscribe", "TopicA").load(path)

@@ -152,8 +152,12 @@ with open_session("local[1]") as session:
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("sent", "said", "code"),
-    [(signal.SIGINT, "interrupted\n", 0), (signal.SIGKILL, "", -signal.SIGKILL)],
-    ids=["interrupted", "killed"],
+    [
+        pytest.param(
+            signal.SIGINT, "interrupted\n", 0, id="interrupted", marks=pytest.mark.nightly
+        ),
+        pytest.param(signal.SIGKILL, "", -signal.SIGKILL, id="killed"),
+    ],
 )
 def test_a_program_that_is_stopped_takes_its_spark_along(
     tmp_path: Path, sent: signal.Signals, said: str, code: int

@@ -14,7 +14,7 @@ from tests.spark.follow.truths import truths
 
 pytestmark = [pytest.mark.spark]
 
-FEW = (Kind("iceberg"), Kind("parquet"), Kind("delta", "keys"))
+FEW = (Kind("iceberg"), Kind("delta", "keys"))
 """Plain rows of Delta Lake are those of tests/replica and tests/peer/test_lake_on_s3.py."""
 
 
