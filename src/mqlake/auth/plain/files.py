@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 from collections.abc import Mapping
@@ -11,6 +12,8 @@ from typing import Any, Final, NamedTuple, cast
 from mqlake.auth.plain.accounts import Account, account_of
 from mqlake.auth.plain.addresses import Matches, addresses
 from mqlake.errors import FormatError, StoreError
+from mqlake.storage.local import LocalDirectory
+from mqlake.storage.read_file import read_file
 
 _log: Final = logging.getLogger(__name__)
 
@@ -142,11 +145,9 @@ def load(path: Path) -> Mapping[str, Any]:
         import yaml
     except ImportError:
         raise StoreError("aclEnable needs PyYAML: pip install 'mqlake[acl]'") from None
-    try:
-        with path.open("rb") as file:
-            data = file.read(_LARGEST + 1)
-    except OSError as error:
-        raise StoreError(f"{path}: {os.strerror(error.errno or 0)}") from None
+    data = read_file(LocalDirectory(path.parent), path.name, _LARGEST + 1)
+    if data is None:
+        raise StoreError(f"{path}: {os.strerror(errno.ENOENT)}")
     if len(data) > _LARGEST:
         raise FormatError(f"it has more than {_LARGEST} bytes")
     try:

@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from mqlake.console.page_error import PageError
+from mqlake.errors import StoreError
+from mqlake.storage.local import LocalDirectory
+from mqlake.storage.read_file import read_file
 
 _AVRO: Final = (".avsc", ".json")
 _PROTOBUF: Final = (".desc", ".pb", ".binpb", ".protoset")
@@ -47,12 +50,12 @@ def read_schema(directory: Path | None, name: str) -> SchemaText:
     """
     if directory is None or name not in schema_names(directory):
         raise PageError(f"There is no schema {name[:200]!r}", "Choose one of the list.", 404)
-    path = directory / name
     try:
-        with path.open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
-    except OSError as error:
-        raise PageError(f"The schema {name} cannot be read: {error.strerror}") from None
+        data = read_file(LocalDirectory(directory), name, _MOST_BYTES + 1)
+    except StoreError as error:
+        raise PageError(f"The schema {name} cannot be read: {error}") from None
+    if data is None:
+        raise PageError(f"The schema {name} was removed", "Choose another one.", 404)
     if len(data) > _MOST_BYTES:
         raise PageError(f"The schema {name} is larger than 1 MiB")
     form = _form(name)
