@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import json
+import os
 import re
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 
 from mqlake.testing import broker
 from tests.golden import store
+from tests.strict_warnings import strict_environment
 from tests.until import PATIENCE
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -29,6 +31,7 @@ def run(name: str, *arguments: object, waits: bool = False) -> list[str]:
     """
     ran = subprocess.run(
         [sys.executable, EXAMPLES / name, *map(str, arguments)],
+        env={**os.environ, **strict_environment()},
         capture_output=True,
         text=True,
         check=False,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.strict_warnings import strict_environment
 
 PAGE = Path(__file__).parents[2] / "docs" / "live-store.md"
 PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
@@ -19,7 +22,12 @@ def test_programs_in_pages_run(number: int, tmp_path: Path) -> None:
     # The disk of a test may be slow.
     program = program.replace('"SYNC_FLUSH"', '"SYNC_FLUSH", "syncFlushTimeout": 60_000')
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", program],
+        env={**os.environ, **strict_environment()},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
