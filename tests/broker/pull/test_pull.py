@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mqlake.broker.pull import reading
+from mqlake.broker.filter import verdicts
 from mqlake.formats.config.topics import PERM_READ, PERM_WRITE, Topic
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.pull import COMMITS_OFFSET, HAS_SUBSCRIPTION
@@ -131,7 +131,7 @@ def test_tags(tmp_path: Path) -> None:
 
 
 def test_sql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "_LONGEST", PATIENCE)
+    monkeypatch.setattr(verdicts, "SLICE", PATIENCE)
 
     async def main() -> None:
         async with running(tmp_path, maxFilterMessageSize=2000) as broker:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from struct import Struct
 
 from mqlake.broker.filter.subscriptions import Choice
+from mqlake.broker.filter.verdicts import UndecidedError, Verdicts
 from mqlake.broker.pop.check_points import CheckPoint
 from mqlake.broker.pop.in_flight import InFlight, Pop, QueueKey
 from mqlake.broker.pop.ordered import Ordered
@@ -79,6 +80,7 @@ class Taken:
         refusal: why messages of one of those queues were not popped; None if there is no reason.
         pops: what was noted of the messages that were not popped in order.
         undos: functions that undo what was noted of the others.
+        verdicts: for which messages the condition holds.
     """
 
     pop_time: int
@@ -92,6 +94,7 @@ class Taken:
     refusal: RemotingError | None = None
     pops: list[Pop] = field(default_factory=list[Pop])
     undos: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
+    verdicts: Verdicts = field(default_factory=lambda: Verdicts(Choice()))
 
     def note_sent(self) -> None:
         """Note that the messages were sent to the client."""
@@ -118,18 +121,26 @@ class Reading:
     def start(self, wanted: PopRead) -> Taken:
         """Return a pop that has read nothing yet."""
         revive = ORDERED if wanted.is_ordered else self._revive_topic.next_revive_queue()
-        return Taken(self._store.clock.milliseconds(), revive)
+        now = self._store.clock.milliseconds()
+        return Taken(now, revive, verdicts=Verdicts(wanted.choice))
 
     def take(self, wanted: PopRead, topic: str, queue_id: int, taken: Taken) -> Job[None]:
         """Read the messages of a queue, up to the total that is wanted."""
         key = QueueKey(topic, wanted.group, queue_id)
         self._take_reset(key)
-        for number in range(1, _MOST_TRIES + 1):
+        tries = 0
+        while True:
             # Start again each time: others may have popped meanwhile, or deleted the topic.
             if topic not in self._state.topics or wanted.group not in self._state.groups:
                 return
-            following, is_done = self._try(wanted, key, taken)
-            if is_done or number == _MOST_TRIES:
+            taken.verdicts.resume()
+            try:
+                following, is_done = self._try(wanted, key, taken)
+            except UndecidedError:
+                yield
+                continue
+            tries += 1
+            if is_done or tries == _MOST_TRIES:
                 high = self._store.reads.queue(topic, queue_id).max_offset
                 taken.rest += max(0, high - following) if following is not None else 0
                 return
@@ -251,7 +262,7 @@ class Reading:
         self, wanted: PopRead, key: QueueKey, start: int, result: LiveGetResult, taken: Taken
     ) -> bool:
         """Note the messages as popped; return whether any is selected."""
-        chosen = self._chosen(wanted, key, result)
+        chosen = self._chosen(wanted, key, result, taken.verdicts)
         offsets = [offset for offset, _ in chosen]
         if offsets:
             start = min(start, offsets[0])  # An inner batch may begin before the requested offset.
@@ -271,12 +282,15 @@ class Reading:
         return True
 
     def _chosen(
-        self, wanted: PopRead, key: QueueKey, result: LiveGetResult
+        self, wanted: PopRead, key: QueueKey, result: LiveGetResult, verdicts: Verdicts
     ) -> Sequence[tuple[int, memoryview]]:
         """Return the queue offsets and the bytes of the selected messages.
 
         Records are decoded only for a condition, and those of retry topics: to decode all would
         slow down every pop.
+
+        Raises:
+            UndecidedError: the condition takes longer than a slice.
         """
         is_retry = key.topic.startswith(RETRY_PREFIX)
         if wanted.choice.condition is None and not is_retry:
@@ -286,7 +300,7 @@ class Reading:
         return [
             (record.queue_offset, data)
             for record, data in zip(result.records, result.raw, strict=True)
-            if wanted.choice.holds(record.properties)
+            if verdicts.holds(record)
             and (not is_retry or self._retried.is_for(record, wanted.topic, wanted.group))
         ]
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from time import perf_counter
 from typing import NamedTuple
 
 from mqlake.broker.filter.subscriptions import Choice
-from mqlake.formats.batch_consume_queue import inner_batch
+from mqlake.broker.filter.verdicts import UndecidedError, Verdicts
 from mqlake.formats.consume_queue import ENTRY_SIZE
 from mqlake.store.port import Dispatching, LiveGetResult, LiveReads
 from mqlake.store.results import Status
@@ -20,12 +19,6 @@ from mqlake.store.settings import StoreSettings
 
 _MOST_AT_ONCE = 256
 """Maximum number of messages that are decoded at once if few are chosen."""
-_LOOKS = 32
-_LONGEST = 0.005
-"""Seconds after which the messages chosen so far are enough; checked after each `_LOOKS` messages.
-
-A condition may take long to evaluate.
-"""
 
 
 class Found(NamedTuple):
@@ -87,8 +80,19 @@ class SharedRead:
         self._last = None
 
 
-def read(reads: LiveReads, wanted: PullRead, settings: StoreSettings) -> Found:
-    """Return the chosen messages from an offset on, within the limits; may be empty."""
+def read(
+    reads: LiveReads, wanted: PullRead, settings: StoreSettings, verdicts: Verdicts | None = None
+) -> Found:
+    """Return the chosen messages from an offset on, within the limits; may be empty.
+
+    A condition may take long to evaluate: after a slice, the messages chosen so far are enough.
+
+    Args:
+        verdicts: of the condition; None for new ones.
+
+    Raises:
+        UndecidedError: even the first message takes longer than a slice.
+    """
     topic, queue_id, offset, most, most_bytes, choice = wanted
     if choice.condition is None:
         got = reads.get(
@@ -97,7 +101,7 @@ def read(reads: LiveReads, wanted: PullRead, settings: StoreSettings) -> Found:
         return Found(
             got.status, len(got), got.pieces, got.next_offset, got.min_offset, got.max_offset
         )
-    return _read_by_condition(reads, wanted, settings)
+    return _read_by_condition(reads, wanted, settings, verdicts or Verdicts(choice))
 
 
 def warm_up(
@@ -112,12 +116,14 @@ def warm_up(
     )
 
 
-def _read_by_condition(reads: LiveReads, wanted: PullRead, settings: StoreSettings) -> Found:
+def _read_by_condition(
+    reads: LiveReads, wanted: PullRead, settings: StoreSettings, verdicts: Verdicts
+) -> Found:
     offset, count = wanted.offset, wanted.messages
     end = offset + max(settings.max_filter_message_size // ENTRY_SIZE, count)
     chosen: list[memoryview] = []
     room, at = wanted.bytes, offset
-    until, looked_at = perf_counter() + _LONGEST, 0
+    is_first = True
     while True:
         got = reads.get(
             wanted.topic, wanted.queue_id, at, min(count, end - at), max_bytes=wanted.bytes
@@ -126,15 +132,18 @@ def _read_by_condition(reads: LiveReads, wanted: PullRead, settings: StoreSettin
             break
         at = got.next_offset
         for message, record in zip(got.raw, got.records, strict=True):
-            if wanted.choice.holds(record.properties):
+            try:
+                holds = verdicts.holds(record)
+            except UndecidedError:
+                if is_first:
+                    raise
+                return _found(got, chosen, record.queue_offset)
+            is_first = False
+            if holds:
                 if len(chosen) == wanted.messages or (chosen and len(message) > room):
                     return _found(got, chosen, record.queue_offset)
                 chosen.append(message)
                 room -= len(message)
-            looked_at += 1
-            if looked_at % _LOOKS == 0 and perf_counter() >= until:
-                base, size = inner_batch(record.properties, record.queue_offset)
-                return _found(got, chosen, base + size)
         if at >= min(end, got.max_offset):
             break
         count = min(2 * count, _MOST_AT_ONCE)

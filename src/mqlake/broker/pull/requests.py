@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
+from mqlake.broker.filter.verdicts import UndecidedError, Verdicts
 from mqlake.broker.pull.answers import OFFSET_RESET, answer
 from mqlake.broker.pull.checks import Allowed, PullChecks
 from mqlake.broker.pull.commits import PullCommits
@@ -124,7 +125,7 @@ class PullRequests:
         if reset is not None:
             return reset
         job = warm_up(self._reads, pull.wanted, self._runtime.settings)
-        return self._serve(peer, pull) if job is None else self._serve_cold(peer, pull, job)
+        return self._serve_warm(peer, pull) if job is None else self._serve_cold(peer, pull, job)
 
     def is_costly(self, header: PullHeader) -> bool:
         """Return whether checking a pull takes long, because its expression must be parsed."""
@@ -155,12 +156,12 @@ class PullRequests:
         allowed, wanted = self.check(peer, request, header)
         return _Pull(request, header, allowed, wanted._replace(offset=offset))
 
-    def _read(self, wanted: PullRead) -> Found:
-        begin = time.perf_counter()
-        found = read(self._reads, wanted, self._runtime.settings)
+    def _read(self, wanted: PullRead, verdicts: Verdicts | None = None) -> Found:
+        begin, settings = time.perf_counter(), self._runtime.settings
+        found = read(self._reads, wanted, settings, verdicts)
         if wanted.offset > found.max_offset and self._state.store.dispatching.catch_up():
             # The offset may be that of a message which was acknowledged just now.
-            found = read(self._reads, wanted, self._runtime.settings)
+            found = read(self._reads, wanted, settings, verdicts)
         self._state.stats.get_times.add(time.perf_counter() - begin)
         return found
 
@@ -185,11 +186,28 @@ class PullRequests:
     async def _serve_cold(self, peer: Peer, pull: _Pull, job: Callable[[], object]) -> Answer:
         """Serve a pull after another thread has waited for the disk. Others do not wait."""
         await asyncio.get_running_loop().run_in_executor(self._disk, job)
-        return self._serve(peer, pull)
+        answered = self._serve_warm(peer, pull)
+        return answered if isinstance(answered, Command | bytes | None) else await answered
 
-    def _serve(self, peer: Peer, pull: _Pull) -> Answer:
+    def _serve_warm(self, peer: Peer, pull: _Pull) -> Answer | Coroutine[Any, Any, Answer]:
+        if pull.wanted.choice.condition is None:
+            return self._serve(peer, pull)
+        job, size = self._serve_by_condition(peer, pull), len(pull.request.body)
+        return self._runtime.slices.serve(peer, job, size=size)
+
+    def _serve_by_condition(self, peer: Peer, pull: _Pull) -> Job[Answer]:
+        """Serve a pull whose condition may take long to evaluate."""
+        verdicts = Verdicts(pull.wanted.choice)
+        while True:
+            try:
+                return self._serve(peer, pull, verdicts)
+            except UndecidedError:
+                yield
+            verdicts.resume()
+
+    def _serve(self, peer: Peer, pull: _Pull, verdicts: Verdicts | None = None) -> Answer:
         """Answer a pull, or let it wait."""
-        found = self._read(pull.wanted)
+        found = self._read(pull.wanted, verdicts)
         header: PullHeader = pull.header
         code, found = self._judged(pull, found, header.queue_offset)
         may_wait = header.sys_flag & MAY_SUSPEND
@@ -282,7 +300,13 @@ class PullRequests:
         reset = self._take_reset(pull)
         if reset is not None:
             return reset
-        found = self._shared.read(pull.wanted)
+        try:
+            found = self._shared.read(pull.wanted)
+        except UndecidedError:
+            # The condition takes long for this message: the consumer's next pull has time for it.
+            low, high = self._reads.queue(pull.wanted.topic, pull.wanted.queue_id)
+            found = Found(Status.NO_MATCHED_MESSAGE, 0, [], waiting.seen, low, high)
+            return self._answer(pull, ResponseCode.PULL_RETRY_IMMEDIATELY, found)
         code, found = self._judged(pull, found, waiting.seen)
         if code not in (ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_RETRY_IMMEDIATELY):
             return self._answer(pull, code, found)

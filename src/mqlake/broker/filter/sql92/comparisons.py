@@ -10,6 +10,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from mqlake.broker.filter.sql92.interrupting import interruptible
 from mqlake.broker.filter.sql92.java_numbers import (
     NotComparableError,
     order,
@@ -88,7 +89,7 @@ def _equal(left: Term, right: Term) -> Term:
             return True if other is None else None
         return False if other is None else same(one, other)
 
-    return condition(evaluate, left, right)
+    return condition(interruptible(evaluate), left, right)
 
 
 def _same(left: ValueType, right: ValueType) -> Callable[[Any, Any], bool]:
@@ -145,7 +146,7 @@ def ordered(symbol: str, left: Term, right: Term) -> Term:
             other = convert_second(other)
         return holds(one, other) if are_whole else holds(order(one, other), 0)
 
-    return condition(evaluate, left, right)
+    return condition(interruptible(evaluate), left, right)
 
 
 def _converter(kind: ValueType, other: ValueType) -> _Convert | None:
@@ -198,7 +199,7 @@ def one_of(term: Term, texts: Sequence[str], *, negated: bool) -> Term:
         value = inner(properties)
         return None if value is None else (value in chosen) is not negated
 
-    return condition(evaluate, term)
+    return condition(interruptible(evaluate), term)
 
 
 def search(word: str, term: Term, text: str, *, negated: bool) -> Term:
@@ -212,4 +213,4 @@ def search(word: str, term: Term, text: str, *, negated: bool) -> Term:
         value = inner(properties) if text else None
         return isinstance(value, str) and finds(value, text) is not negated
 
-    return condition(evaluate, term)
+    return condition(interruptible(evaluate), term)
