@@ -24,7 +24,7 @@ from mqlake.protocol.headers.admin import DeleteGroupHeader
 from mqlake.protocol.headers.clients import UnregisterClientHeader
 from mqlake.protocol.headers.offsets import UpdateConsumerOffsetHeader
 from tests import simulated
-from tests.broker.admin.asking import done
+from tests.broker.admin.asking import done, wanted
 from tests.broker.pop import popping
 from tests.broker.running import Running, running, to
 from tests.broker.strangers import from_address
@@ -302,6 +302,35 @@ def test_one_client_leaves_room_for_others(tmp_path: Path, name: str) -> None:
             assert "explicit" in broker.state.groups
 
     asyncio.run(main())
+
+
+def test_a_send_to_a_retry_topic_of_a_refused_group_creates_no_topic(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, autoCreateSubscriptionGroup=False) as broker:
+            before = len(broker.state.topics)
+            for default in ("TBW102", "missing"):
+                for name in ("%RETRY%unknown", "%RETRY%"):
+                    answer = await broker.send(to(name, default_topic=default))
+                    assert answer.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+            assert len(broker.state.topics) == before
+
+    simulated.run(test())
+
+
+def test_retry_topics_that_a_client_names_count_to_its_share(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, maxTopicNums=MOST) as broker:
+            remark, number = "", 0
+            while not remark:
+                name = f"%RETRY%g{number}"
+                remark = (await broker.send(to(name, default_topic="missing"))).remark or ""
+                number += 1
+            assert "maxTopicNums" in remark
+            assert "maxAddressShare" in remark
+            assert len(broker.state.topics) < MOST
+            await done(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, wanted("Orders"))
+
+    simulated.run(test())
 
 
 def test_offsets_of_deleted_groups_no_longer_count(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from datetime import datetime
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.state.broker_state import BrokerState
 from mqlake.broker.state.topics import UNIT, UNIT_SUBSCRIPTION
+from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import PERM_WRITE, Topic
 from mqlake.protocol import naming
 from mqlake.protocol.codes import ResponseCode
@@ -23,7 +24,30 @@ MULTI_TAG = "MULTI_TAG"
 
 Header = SendMessageHeader | SendMessageHeaderV2
 
+_POP_SEPARATOR = "+"
+
 _log = logging.getLogger(__name__)
+
+
+def retry_group(state: BrokerState, topic: str, peer: Peer) -> SubscriptionGroup:
+    """Return the group of a retry topic; if it does not exist, create it if consumers may.
+
+    Raises:
+        RemotingError: the group does not exist, or there are too many groups.
+    """
+    name = group_of_retry_topic(topic)
+    group = state.groups.get_or_make(name, peer.address)
+    if group is None:
+        reason = f"subscription group not exist, {name}"
+        raise RemotingError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, reason)
+    return group
+
+
+def group_of_retry_topic(topic: str) -> str:
+    """Return the name of the group to which a retry topic belongs."""
+    name = topic.removeprefix(naming.RETRY_PREFIX)
+    group, separator, of_topic = name.partition(_POP_SEPARATOR)
+    return group if separator and of_topic else name
 
 
 class SendChecks:
@@ -84,6 +108,8 @@ class SendChecks:
         if (fault := naming.topic_fault(name)) is not None:
             raise RemotingError(ResponseCode.INVALID_PARAMETER, fault)
         is_retry = name.startswith(naming.RETRY_PREFIX)
+        if is_retry:  # First: no topic remains of a group that is refused.
+            retry_group(self._state, name, peer)
         sys_flag = 0
         if header.unit_mode:
             sys_flag = UNIT_SUBSCRIPTION if is_retry else UNIT
@@ -91,7 +117,7 @@ class SendChecks:
         made = topics.make_for_send(name, header.default_topic, queues, sys_flag, peer.address)
         if made is None and is_retry:
             topics.check_room(name, peer.address)
-            made = topics.make(name, 1, sys_flag=sys_flag)
+            made = topics.make(name, 1, sys_flag=sys_flag, client=peer.address)
         if made is None:
             reason = f"topic[{name}] not exist, apply first please!"
             raise RemotingError(ResponseCode.TOPIC_NOT_EXIST, reason)

@@ -6,15 +6,11 @@ order, or if their CONSUMER_SEND_MSG_BACK failed.
 
 from __future__ import annotations
 
-from mqlake.broker.send.checks import Header
+from mqlake.broker.send.checks import Header, group_of_retry_topic, retry_group
 from mqlake.broker.state.broker_state import BrokerState
 from mqlake.protocol import naming
-from mqlake.protocol.codes import ResponseCode
-from mqlake.protocol.errors import RemotingError
 from mqlake.remoting.connection import Peer
 from mqlake.store.append.put_result import PutResult, PutStatus
-
-_POP_SEPARATOR = "+"
 
 
 class DeadLetters:
@@ -29,11 +25,8 @@ class DeadLetters:
         Raises:
             RemotingError: the group does not exist.
         """
-        name = _group(header.topic)
-        group = self._state.groups.get_or_make(name, peer.address)
-        if group is None:
-            reason = f"subscription group not exist, {name}"
-            raise RemotingError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, reason)
+        group = retry_group(self._state, header.topic, peer)
+        name = group_of_retry_topic(header.topic)
         most = header.max_reconsume_times
         is_alive = (header.reconsume_times or 0) <= (
             group.retry_max_times if most is None else most
@@ -52,10 +45,4 @@ class DeadLetters:
             retry_topic: the topic to which the client sent it.
         """
         if put.count and put.status is not PutStatus.UNKNOWN_ERROR:
-            self._state.stats.dead_letter(_group(retry_topic), retry_topic)
-
-
-def _group(topic: str) -> str:
-    name = topic.removeprefix(naming.RETRY_PREFIX)
-    group, separator, of_topic = name.partition(_POP_SEPARATOR)
-    return group if separator and of_topic else name
+            self._state.stats.dead_letter(group_of_retry_topic(retry_topic), retry_topic)

@@ -298,10 +298,15 @@ class BrokerTopics:
         sys_flag: int = 0,
         *,
         order: bool = False,
+        client: str = "",
     ) -> Topic:
         """Return a topic; if it does not exist, create it with these settings.
 
         Upstream: `createTopicInSendMessageBackMethod`, for retry and dead-letter topics.
+
+        Args:
+            client: the "host:port" of the client to whose share a created topic counts; "" if it
+                counts to nobody's.
 
         Raises:
             RemotingError: the topic's files are being deleted.
@@ -318,6 +323,8 @@ class BrokerTopics:
                 order=order,
             )
             self.put(found)
+            if client:
+                self._creators.add(name, client)
         elif found.order != order:
             found = msgspec.structs.replace(found, order=order)
             self.put(found)
