@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,7 @@ from mqlake.formats.config import convert
 from mqlake.namesrv.settings import NamesrvSettings
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
+from mqlake.remoting.shares import Use
 from mqlake.storage.durable import replace_file
 from mqlake.storage.local_owned import LocalOwnedDirectory
 
@@ -35,6 +37,8 @@ class KvConfig:
         self._path = path
         self._table: dict[str, dict[str, str]] = {}
         self._count = self._size = 0
+        self._owners: dict[tuple[str, str], str] = {}
+        self._counts, self._sizes = Counter[str](), Counter[str]()
         self._changes = self._written = 0
         self._writing = asyncio.Lock()
 
@@ -71,23 +75,43 @@ class KvConfig:
         """Return all values of a namespace, None if the namespace does not exist."""
         return self._table.get(namespace)
 
-    async def put(self, namespace: str, key: str, value: str, settings: NamesrvSettings) -> None:
+    async def put(
+        self, namespace: str, key: str, value: str, settings: NamesrvSettings, *, owner: str = ""
+    ) -> None:
         """Set a value; return once it is in the file.
+
+        Args:
+            owner: the client to whose share the value counts from now on, until it is removed or
+                the process ends.
 
         Raises:
             DiskError: the file cannot be written; the value then counts only until the process
                 ends.
-            RemotingError: there would be too many values, or they would be too long.
+            RemotingError: there would be too many values, or they would be too long, or more than
+                the share of one address.
         """
         old = self.get(namespace, key)
         size = _size(namespace, key, value) - _size(namespace, key, old)
-        most, longest = settings.max_kv_config_nums, settings.max_kv_config_size
-        if old is None and self._count >= most:
-            reason = f"KV configuration: there are {most} values already (maxKvConfigNums)"
-            raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
-        if size > 0 and self._size + size > longest:
-            reason = f"KV configuration: all values would exceed {longest} bytes (maxKvConfigSize)"
-            raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
+        percent = settings.max_address_share
+        for use, own, more in (
+            (
+                Use(self._count, settings.max_kv_config_nums, "maxKvConfigNums"),
+                self._counts[owner],
+                int(old is None),
+            ),
+            (
+                Use(self._size, settings.max_kv_config_size, "maxKvConfigSize"),
+                self._sizes[owner],
+                size,
+            ),
+        ):
+            if more > 0 and (refusal := use.refusal(owner, own, percent, more)) is not None:
+                reason = f"KV configuration: the value is not set: {refusal}"
+                raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
+        self._disown(namespace, key, old)
+        self._owners[namespace, key] = owner
+        self._counts[owner] += 1
+        self._sizes[owner] += _size(namespace, key, value)
         self._count += old is None
         self._size += size
         self._table.setdefault(namespace, {})[key] = value
@@ -102,10 +126,20 @@ class KvConfig:
         """
         old = self._table.get(namespace, {}).pop(key, None)
         if old is not None:
+            self._disown(namespace, key, old)
             self._count -= 1
             self._size -= _size(namespace, key, old)
             _log.info("KV %s/%s is removed", namespace, key)
         await self._write()
+
+    def _disown(self, namespace: str, key: str, value: str | None) -> None:
+        """Count a value no longer to the client that set it."""
+        owner = self._owners.pop((namespace, key), None)
+        if owner is not None:
+            self._counts[owner] -= 1
+            self._sizes[owner] -= _size(namespace, key, value)
+            if not self._counts[owner]:
+                del self._counts[owner], self._sizes[owner]
 
     async def _write(self) -> None:
         """Return once the file has all changes so far; callers that wait share one write."""

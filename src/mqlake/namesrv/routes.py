@@ -29,7 +29,7 @@ from mqlake.namesrv.broker_table import (
     Place,
 )
 from mqlake.namesrv.settings import NamesrvSettings
-from mqlake.namesrv.topic_table import TopicQueueTable
+from mqlake.namesrv.topic_table import TopicQueueTable, mapping_size
 from mqlake.protocol.bodies.register import RegisterBody
 from mqlake.protocol.bodies.route import BrokerData, QueueData, TopicRouteData
 from mqlake.protocol.codes import ResponseCode
@@ -185,16 +185,12 @@ class RouteTable:
         topics = new.body.topic_config_serialize_wrapper
         more = 0
         for topic in topics.topic_config_table.values():
-            if len(topic.topic_name) > LONGEST_TOPIC:
-                raise RemotingError(
-                    ResponseCode.SYSTEM_ERROR,
-                    f"broker {name} is not registered: the name of topic "
-                    f"{topic.topic_name[:_SHOWN]}… exceeds {LONGEST_TOPIC} characters",
-                )
+            _check_length(topic.topic_name, name)
             more += not self.topics.has(topic.topic_name, name)
             yield
-        for mapping in topics.topic_queue_mapping_info_map.values():
-            more += len(mapping.curr_id_map)
+        for topic_name, mapping in topics.topic_queue_mapping_info_map.items():
+            _check_length(topic_name, name)
+            more += mapping_size(mapping) if mapping.bname == name else 0
             yield
         self.check_room(f"{more} topics of broker {name}", more, new.connection, settings)
 
@@ -214,7 +210,7 @@ class RouteTable:
         addresses = {key.address for key in self._keys_of(owner)}
         brokers = self.brokers.by_name.items()
         names = [name for name, data in brokers if addresses & set(data.broker_addrs.values())]
-        own = sum(map(self.topics.count_of, names))
+        own = sum(map(self.topics.count_of, names)) + self.topics.added_by(owner)
         self._check_use(what, use, owner, own, settings, more)
 
     def _keys_of(self, owner: str) -> list[BrokerKey]:
@@ -273,11 +269,17 @@ class RouteTable:
         live = self.brokers.live.get(key)
         return live is None or live.data_version != version
 
-    def register_topic(self, topic: str, queues: list[QueueData]) -> None:
-        """Register one topic of known brokers; do nothing for unknown ones."""
+    def register_topic(
+        self, topic: str, queues: list[QueueData], connection: object = None
+    ) -> None:
+        """Register one topic of known brokers; do nothing for unknown ones.
+
+        Args:
+            connection: that of the client to whose share it counts.
+        """
         if all(data.broker_name in self.brokers.by_name for data in queues):
             for data in queues:
-                self.topics.put(topic, data)
+                self.topics.put(topic, data, owner_of_connection(connection))
 
     def find(self, topic: str, settings: NamesrvSettings) -> TopicRouteData | None:
         """Return a topic's route, or None if the topic is unknown."""
@@ -323,7 +325,8 @@ class RouteTable:
             yield
         if is_changed:
             for topic, mapping in mappings.items():
-                self.topics.put_mapping(topic, mapping)
+                if mapping.bname == name:  # Others would count to brokers that did not register.
+                    self.topics.put_mapping(topic, mapping)
                 yield
 
     def _forget_others(self, new: RegistrationContent, registering: set[str]) -> Job[None]:
@@ -357,3 +360,12 @@ class RouteTable:
     def _forget_if_empty(self, place: Place) -> None:
         if not self.brokers.by_name[place.name].broker_addrs:
             self.brokers.remove(place)
+
+
+def _check_length(topic: str, broker_name: str) -> None:
+    if len(topic) > LONGEST_TOPIC:
+        raise RemotingError(
+            ResponseCode.SYSTEM_ERROR,
+            f"broker {broker_name} is not registered: the name of topic "
+            f"{topic[:_SHOWN]}… exceeds {LONGEST_TOPIC} characters",
+        )

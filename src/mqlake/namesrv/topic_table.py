@@ -23,6 +23,8 @@ class TopicQueueTable:
         self.mappings: dict[str, dict[str, TopicQueueMappingInfo]] = {}
         self._count = 0
         self._of: Counter[str] = Counter()
+        self._added: Counter[str] = Counter()
+        self._adders: dict[tuple[str, str], str] = {}
 
     def __len__(self) -> int:
         """Return the number of topics: a topic counts once for each broker name that has it, and a
@@ -31,8 +33,12 @@ class TopicQueueTable:
         return self._count
 
     def count_of(self, broker_name: str) -> int:
-        """Return the number of topics of a broker name."""
+        """Return the number of topics that brokers of a name have registered."""
         return self._of[broker_name]
+
+    def added_by(self, owner: str) -> int:
+        """Return the number of topics that a client has added to brokers one by one."""
+        return self._added[owner]
 
     def _count_more(self, broker_name: str, more: int) -> None:
         self._count += more
@@ -40,16 +46,41 @@ class TopicQueueTable:
         if not self._of[broker_name]:
             del self._of[broker_name]
 
-    def put(self, topic: str, data: QueueData) -> None:
-        """Create or change the queues of a topic on a broker name."""
-        found = self.queues.setdefault(topic, {})
-        self._count_more(data.broker_name, data.broker_name not in found)
-        found[data.broker_name] = data
+    def put(self, topic: str, data: QueueData, adder: str | None = None) -> None:
+        """Create or change the queues of a topic on a broker name.
+
+        Args:
+            adder: the client to which a new topic counts; None if it is the broker's own.
+        """
+        found, name = self.queues.setdefault(topic, {}), data.broker_name
+        if name in found and adder is None:
+            self._count_removed(topic, name)
+        if name not in found or adder is None:
+            self._count_put(topic, name, adder)
+        found[name] = data
+
+    def _count_put(self, topic: str, broker_name: str, adder: str | None) -> None:
+        if adder is None:
+            self._count_more(broker_name, 1)
+            return
+        self._count += 1
+        self._added[adder] += 1
+        self._adders[topic, broker_name] = adder
+
+    def _count_removed(self, topic: str, broker_name: str) -> None:
+        adder = self._adders.pop((topic, broker_name), None)
+        if adder is None:
+            self._count_more(broker_name, -1)
+            return
+        self._count -= 1
+        self._added[adder] -= 1
+        if not self._added[adder]:
+            del self._added[adder]
 
     def put_mapping(self, topic: str, mapping: TopicQueueMappingInfo) -> None:
         """Create or change the queues of a static topic on a broker name."""
         found = self.mappings.setdefault(topic, {})
-        more = len(mapping.curr_id_map) - _size(found.get(mapping.bname))
+        more = mapping_size(mapping) - mapping_size(found.get(mapping.bname))
         self._count_more(mapping.bname, more)
         found[mapping.bname] = mapping
 
@@ -74,21 +105,23 @@ class TopicQueueTable:
     def keep_only(self, broker_name: str, topics: Iterable[str]) -> Job[None]:
         """Remove the topics of a broker name that are not among the given ones."""
         kept = set(topics)
-        for topic in list(self.queues):
-            if topic not in kept and self.has(topic, broker_name):
-                self.forget(topic, broker_name)
-            yield
+        for table in (self.queues, self.mappings):  # A mapping may be there without its topic.
+            for topic in list(table):
+                if topic not in kept and broker_name in table.get(topic, ()):
+                    self.forget(topic, broker_name)
+                yield
 
     def forget(self, topic: str, broker_name: str) -> None:
         """Remove a topic's queues on a broker name, and the topic if it has no others."""
         found = self.queues.get(topic)
         if found is not None:
-            self._count_more(broker_name, -(found.pop(broker_name, None) is not None))
+            if found.pop(broker_name, None) is not None:
+                self._count_removed(topic, broker_name)
             if not found:
                 del self.queues[topic]
         mappings = self.mappings.get(topic)
         if mappings is not None:
-            self._count_more(broker_name, -_size(mappings.pop(broker_name, None)))
+            self._count_more(broker_name, -mapping_size(mappings.pop(broker_name, None)))
             if not mappings:
                 del self.mappings[topic]
 
@@ -143,5 +176,6 @@ class TopicQueueTable:
         return count
 
 
-def _size(mapping: TopicQueueMappingInfo | None) -> int:
-    return len(mapping.curr_id_map) if mapping else 0
+def mapping_size(mapping: TopicQueueMappingInfo | None) -> int:
+    """Return how many topics the queues of a static topic on a broker name count as."""
+    return max(1, len(mapping.curr_id_map)) if mapping else 0

@@ -26,6 +26,7 @@ from mqlake.protocol.headers.namesrv import (
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Route
+from mqlake.remoting.shares import owner_of
 from mqlake.store.config.properties_file import edited
 from mqlake.store.settings import parse_properties, properties_text
 
@@ -51,10 +52,10 @@ class ConfigurationRequests:
             Route(RequestCode.UPDATE_NAMESRV_CONFIG, self._update, Permission.UPDATE),
         )
 
-    async def _put(self, _: Peer, request: Command) -> Command:
+    async def _put(self, peer: Peer, request: Command) -> Command:
         header = request.header(PutKVConfigHeader)
-        settings = self._state.settings
-        await self._kv.put(header.namespace, header.key, header.value, settings)
+        settings, owner = self._state.settings, owner_of(peer.address)
+        await self._kv.put(header.namespace, header.key, header.value, settings, owner=owner)
         return response(request)
 
     def _get(self, _: Peer, request: Command) -> Command:

@@ -137,7 +137,7 @@ class TopicRequests:
             route = decode_body(TopicRouteData, request.body, MAX_LENIENT)
             more = sum(not self._topics.has(topic, each.broker_name) for each in route.queue_datas)
             self._routes.check_room(f"topic {topic}", more, peer, self._state.settings)
-            self._routes.register_topic(topic, route.queue_datas)
+            self._routes.register_topic(topic, route.queue_datas, peer)
         return response(request)
 
     def _delete(self, _: Peer, request: Command) -> Command:
