@@ -19,3 +19,9 @@ def test_code_has_the_module_and_what_it_imports() -> None:
 def test_other_code_has_another_digest() -> None:
     assert code_of("tests.comparison.kafka") == code_of("tests.comparison.kafka")
     assert code_of("tests.comparison.kafka") != code_of("tests.comparison.store")
+
+
+def test_commands_and_the_console_do_not_count() -> None:
+    names = sources("tests.comparison.broker")
+    assert "mqlake.broker.broker" in names
+    assert not any(name.startswith(("mqlake.cli.", "mqlake.console.")) for name in names)
