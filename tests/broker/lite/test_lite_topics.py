@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mqlake.broker.state.lite.names import queue_name
+from mqlake.formats.config.topics import Topic
 from mqlake.formats.message_batch import encode_batch
 from mqlake.protocol.bodies.lite import (
     BrokerLiteInfo,
@@ -19,6 +20,8 @@ from mqlake.protocol.bodies.lite import (
 )
 from mqlake.protocol.body import decode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.admin import TopicNameHeader
 from mqlake.protocol.headers.lite import (
     LiteClientHeader,
     LiteGroupHeader,
@@ -383,6 +386,41 @@ def test_producers_cannot_say_where_a_message_is(tmp_path: Path, is_batch: bool)
             assert answer.code == ResponseCode.SUCCESS
             await send(broker, "a", "two")
             assert await client.bodies() == ["one", "two"]
+
+    simulated.run(check())
+
+
+def test_the_next_offsets_outlive_the_deletion_of_other_topics(tmp_path: Path) -> None:
+    """A search would not find messages that wait for dispatch, and give their offsets again."""
+
+    async def check() -> None:
+        async with lite_broker(tmp_path) as broker:
+            queues, name = broker.state.lite.queues, queue_name(TOPIC, "a")
+            assert [queues.take_offset(TOPIC, name, bool) for _ in range(2)] == [0, 1]
+            broker.state.topics.put(Topic("Other"))
+            deleted = await broker.ask(RequestCode.DELETE_TOPIC_IN_BROKER, TopicNameHeader("Other"))
+            assert deleted.code == ResponseCode.SUCCESS
+            assert queues.take_offset(TOPIC, name, bool) == 2
+            await broker.ask(RequestCode.DELETE_TOPIC_IN_BROKER, TopicNameHeader(TOPIC))
+            assert queues.take_offset(TOPIC, name, bool) == 0
+
+    simulated.run(check())
+
+
+def test_no_offset_is_given_while_messages_of_an_earlier_role_wait_for_dispatch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def check() -> None:
+        async with lite_broker(tmp_path) as broker:
+            await send(broker, "a", "a0")
+            queues, name = broker.state.lite.queues, queue_name(TOPIC, "a")
+            marks = broker.state.store.watermarks
+            with monkeypatch.context() as patch:
+                patch.setattr(type(marks), "dispatched", property(lambda _: 0))
+                queues.forget_all()
+                with pytest.raises(RemotingError, match="wait for dispatch"):
+                    queues.take_offset(TOPIC, name, bool)
+            assert queues.take_offset(TOPIC, name, bool) == 1
 
     simulated.run(check())
 

@@ -232,6 +232,6 @@ class LitePops:
                 del self._waiting[waiter.header.client_id]
 
     def _role_changed(self) -> None:
-        self._lite.queues.forget()  # Another master may have put messages meanwhile.
+        self._lite.queues.forget_all()
         if self._runtime.settings.is_slave:
             self._lite.held.clear()

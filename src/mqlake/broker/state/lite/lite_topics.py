@@ -372,7 +372,7 @@ class LiteTopics:
     def topic_ended(self, topic: str) -> Job[None]:
         """Forget the lite topics of a topic."""
         self._count = None
-        self.queues.forget()
+        self.queues.forget(topic)
         yield from self._forget(lambda key: parent_of(key[1]) == topic)
         for client_id in (yield from self.subscriptions.end(lambda each: each.topic == topic)):
             self.events.forget(client_id)

@@ -30,9 +30,9 @@ class LiteQueues:
         self._store = store
         # Next offsets that were given out: the newer ones, and those before them, which are kept
         # until their messages are dispatched.
-        self._young: dict[str, int] = {}
-        self._old: dict[str, int] = {}
+        self._young, self._old = _NextOffsets(), _NextOffsets()
         self._old_end = 0
+        self._searchable_from = store.watermarks.end
 
     @property
     def light(self) -> LightQueues:
@@ -52,19 +52,26 @@ class LiteQueues:
 
         Args:
             check: called if the queue has no message yet.
+
+        Raises:
+            RemotingError: messages may wait for dispatch whose offsets are not known here.
         """
-        offset = self._young.get(name)
+        offset = self._young.get(topic, name)
         if offset is None:
-            offset = self._old.get(name)
+            offset = self._old.get(topic, name)
         if offset is None:
             offset = self._searched(topic, name, check)
-        self._young[name] = offset + 1
-        if len(self._young) >= _KEPT and self._store.watermarks.dispatched >= self._old_end:
-            self._old, self._young = self._young, {}
+        self._young.put(topic, name, offset + 1)
+        if self._young.count >= _KEPT and self._store.watermarks.dispatched >= self._old_end:
+            self._old, self._young = self._young, _NextOffsets()
             self._old_end = self._store.watermarks.end + 1
         return offset
 
     def _searched(self, topic: str, name: str, check: Callable[[], object]) -> int:
+        if self._store.watermarks.dispatched < self._searchable_from:
+            # Two messages of one offset would be one entry: an acknowledged message would be lost.
+            reason = "messages of lite topics wait for dispatch; try again"
+            raise RemotingError(ResponseCode.SYSTEM_BUSY, reason)
         last = self.light.last(topic, name.encode())
         if last is not None:
             return last.queue_offset + 1
@@ -74,9 +81,18 @@ class LiteQueues:
         known = (offsets.query(group, name, 0) for group in offsets.groups_of(name))
         return max((offset for offset in known if offset is not None), default=0)
 
-    def forget(self) -> None:
-        """Search next offsets again: a topic was deleted."""
-        self._young, self._old = {}, {}
+    def forget(self, topic: str) -> None:
+        """Search the next offsets of a topic again, which was deleted.
+
+        Those of other topics stay: a search does not find messages that wait for dispatch.
+        """
+        self._young.forget(topic)
+        self._old.forget(topic)
+
+    def forget_all(self) -> None:
+        """Search all next offsets again: another master may have put messages."""
+        self._young, self._old = _NextOffsets(), _NextOffsets()
+        self._searchable_from = self._store.watermarks.end
 
     def max_offset(self, topic: str, name: str) -> int:
         """Return the queue offset after the last message; 0 without one."""
@@ -128,3 +144,27 @@ class LiteQueues:
             name = found.properties.get(MULTI_DISPATCH, "")
             if name.startswith(queue_name(topic, "")):
                 yield name, place.queue_offset + 1, found.store_timestamp
+
+
+class _NextOffsets:
+    """Next offsets of the queues of lite topics.
+
+    Attributes:
+        count: how many there are.
+    """
+
+    def __init__(self) -> None:
+        self._offsets: dict[str, dict[str, int]] = {}
+        self.count = 0
+
+    def get(self, topic: str, name: str) -> int | None:
+        offsets = self._offsets.get(topic)
+        return None if offsets is None else offsets.get(name)
+
+    def put(self, topic: str, name: str, offset: int) -> None:
+        offsets = self._offsets.setdefault(topic, {})
+        self.count += name not in offsets
+        offsets[name] = offset
+
+    def forget(self, topic: str) -> None:
+        self.count -= len(self._offsets.pop(topic, ()))
