@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.headers.admin import DeleteGroupHeader, TopicNameHeader
 from mqlake.protocol.headers.pop import AckHeader, ChangeInvisibleTimeAnswerHeader
 from tests import simulated
 from tests.broker.pop.popping import (
@@ -144,3 +147,24 @@ def test_an_offset_that_is_not_in_hand(tmp_path: Path) -> None:
             assert "offset is illegal" in str(answer.remark)
 
     simulated.run(run())
+
+
+@pytest.mark.parametrize("ends", ["topic", "group"])
+def test_a_crash_after_a_deletion_brings_nothing_back(tmp_path: Path, ends: str) -> None:
+    kept = tmp_path / "config" / "consumerOrderInfo.json"
+
+    async def main() -> None:
+        async with running(tmp_path) as broker:
+            await send(broker, "a", "b")
+            assert len(await pop(broker, order=True)) == 2
+            await asyncio.sleep(10)
+            assert GROUP in kept.read_text()
+            if ends == "topic":
+                code, header = RequestCode.DELETE_TOPIC_IN_BROKER, TopicNameHeader(TOPIC)
+            else:
+                code = RequestCode.DELETE_SUBSCRIPTIONGROUP
+                header = DeleteGroupHeader(group_name=GROUP, clean_offset=True)
+            assert (await broker.ask(code, header)).code == ResponseCode.SUCCESS
+            assert GROUP not in kept.read_text()
+
+    simulated.run(main())

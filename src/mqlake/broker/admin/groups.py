@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from mqlake.broker.admin.attributes import GROUP_ATTRIBUTES, changed
-from mqlake.broker.admin.kept import once_kept
+from mqlake.broker.admin.kept import once_ended, once_kept
 from mqlake.broker.admin.pages import LONGEST, page
 from mqlake.broker.admin.removal import pop_retry_topics, remove_topic
 from mqlake.broker.bodies import admin_body
@@ -158,6 +158,7 @@ class GroupAdmin:
         if clean_offset:
             for table in (store.incarnations, store.config.consumer_offsets, store.config.topics):
                 await once_kept(self._state, table, None)
+            await once_ended(self._state)
         return await self._once_kept(response(request))
 
     def _remove_all(

@@ -27,3 +27,15 @@ async def once_kept(
     except StoreError as error:
         raise RemotingError(ResponseCode.SYSTEM_ERROR, str(error)) from None
     return found
+
+
+async def once_ended(state: BrokerState) -> None:
+    """Return once a crash brings nothing back of topics and groups that were deleted.
+
+    Raises:
+        RemotingError: the disk refused a table.
+    """
+    try:
+        await state.endings.kept()
+    except StoreError as error:
+        raise RemotingError(ResponseCode.SYSTEM_ERROR, str(error)) from None

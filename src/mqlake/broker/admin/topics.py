@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from mqlake.broker.admin.attributes import TOPIC_ATTRIBUTES, changed, check_fixed
-from mqlake.broker.admin.kept import once_kept
+from mqlake.broker.admin.kept import once_ended, once_kept
 from mqlake.broker.admin.pages import page
 from mqlake.broker.admin.removal import pop_retry_topics, remove_topic
 from mqlake.broker.admin.topic_checks import check_topic, refuse_system
@@ -157,6 +157,7 @@ class TopicAdmin:
         config = self._state.store.config
         for table in (config.static_topics, config.consumer_offsets):
             await once_kept(self._state, table, None)
+        await once_ended(self._state)
         return await self._once_kept(answer)
 
     def _get(self, _peer: Peer, request: Command) -> Command:

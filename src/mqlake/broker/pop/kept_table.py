@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.state.broker_state import BrokerState
-from mqlake.errors import MqlakeError
+from mqlake.errors import MqlakeError, StoreError
 from mqlake.formats import fastjson
 from mqlake.formats.config import Config, load
 from mqlake.remoting.slices import Job
@@ -29,7 +29,8 @@ _log = logging.getLogger(__name__)
 
 
 class KeptTable(Generic[C]):
-    """One table: loaded at the start, written a few seconds after each change and at the stop.
+    """One table: loaded at the start, written a few seconds after each change and at the stop, and
+    before the deletion of what it named is answered.
 
     However long the table is, this blocks the event loop only briefly: the file's members are
     collected a slice at a time, and are encoded and written in another thread.
@@ -59,8 +60,10 @@ class KeptTable(Generic[C]):
         self._gather = gather
         self._changed = False
         self._writing: asyncio.Task[None] | None = None
+        self._failure: Exception | None = None
         runtime.repeating.every(_INTERVAL, self._write_if_changed)
         runtime.on_stop.append(self._write_last)
+        state.endings.keep_with(self.keep)
 
     def change(self) -> None:
         """Let the file be written soon."""
@@ -73,6 +76,21 @@ class KeptTable(Generic[C]):
         if self._changed and (self._writing is None or self._writing.done()):
             self._writing = asyncio.ensure_future(self._gather_and_write())
 
+    async def keep(self) -> None:
+        """Return once all changes until now are in the file.
+
+        Raises:
+            StoreError: the disk refuses them.
+        """
+        before = self._writing
+        if before is not None and not before.done():
+            await asyncio.shield(before)
+        self._write_if_changed()
+        if self._writing is not None:
+            await asyncio.shield(self._writing)
+        if self._failure is not None:
+            raise StoreError(f"{self._path} was not written: {self._failure}")
+
     async def _write_last(self) -> None:
         if self._writing is not None:
             await self._writing
@@ -80,12 +98,12 @@ class KeptTable(Generic[C]):
             await self._gather_and_write()
 
     async def _gather_and_write(self) -> None:
-        self._changed = False
+        self._changed, self._failure = False, None
         try:
             members = await self._slices.finish(self._gather())
             await asyncio.to_thread(self._write, members)
         except Exception as error:  # noqa: BLE001 (nobody waits for it: it is logged)
-            self._changed = True
+            self._changed, self._failure = True, error
             trace = None if isinstance(error, MqlakeError) else error
             _log.warning(
                 "%s was not written, and will be tried again: %s", self._path, error, exc_info=trace

@@ -8,6 +8,7 @@ called at each deletion (docs/what-ends.md).
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from mqlake.broker.state.pop_counts import PopCounts
@@ -32,6 +33,24 @@ class AllEndings:
 
     def __init__(self) -> None:
         self._parts: list[Endings] = []
+        self._tables: list[Callable[[], Awaitable[None]]] = []
+
+    def keep_with(self, keep: Callable[[], Awaitable[None]]) -> None:
+        """Have a table written before a deletion is answered.
+
+        Args:
+            keep: returns once the table's file has all changes; raises StoreError.
+        """
+        self._tables.append(keep)
+
+    async def kept(self) -> None:
+        """Return once a crash brings nothing back that a part has forgotten.
+
+        Raises:
+            StoreError: the disk refuses a table.
+        """
+        for keep in self._tables:
+            await keep()
 
     def add(self, part: Endings) -> None:
         """Tell a part of each topic and group that ends."""
