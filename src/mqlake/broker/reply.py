@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from itertools import count
 
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.send.checks import Header, SendChecks
@@ -25,6 +26,7 @@ from mqlake.protocol.headers.send import SendMessageResponseHeader as Answer
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Route
+from mqlake.remoting.slices import Job
 from mqlake.store.append.message import Message
 
 _REPLY_TO = "REPLY_TO_CLIENT"
@@ -40,6 +42,19 @@ class Replies:
     def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
         self._state, self._runtime = state, runtime
         self._checks, self._sizes = SendChecks(state, runtime), SendSizes(state)
+        # The replies that are being pushed, by the topic in which they are stored afterwards.
+        self._pushed: dict[str, set[int]] = {}
+        self._numbers = count()
+        state.endings.add(self)
+
+    def topic_ended(self, topic: str) -> Job[None]:
+        """Do not store the replies that are being pushed: their topic does not exist any more."""
+        self._pushed.pop(topic, None)
+        yield
+
+    def group_ended(self, group: str) -> Job[None]:  # noqa: ARG002
+        """Do nothing: a reply belongs to no group of consumers."""
+        yield from ()
 
     def routes(self) -> Sequence[Route]:
         """Return the handler of each request code."""
@@ -62,9 +77,16 @@ class Replies:
         properties = (header.properties or "").encode("utf-8", "replace")
         self._sizes.check(properties, len(asked.body))
         pairs = decode_properties(properties)
-        failure = await self._push(peer, header, pairs, bytes(asked.body))
+        number = next(self._numbers)
+        self._pushed.setdefault(header.topic, set()).add(number)
+        try:
+            failure = await self._push(peer, header, pairs, bytes(asked.body))
+        finally:
+            has_topic = self._leave(header.topic, number)
         msg_id, queue_offset = "0", 0
-        if self._runtime.settings.store_reply_message_enable:
+        if not has_topic:
+            _log.warning("a reply was not stored: topic %s was deleted meanwhile", header.topic)
+        elif self._runtime.settings.store_reply_message_enable:
             put = await self._store(peer, header, queue_id, bytes(asked.body))
             if put is not None:
                 msg_id, queue_offset = put
@@ -72,6 +94,15 @@ class Replies:
             raise RemotingError(ResponseCode.SYSTEM_ERROR, failure)
         fields = Answer(msg_id=msg_id, queue_id=queue_id, queue_offset=queue_offset)
         return response(asked, header=fields)
+
+    def _leave(self, topic: str, number: int) -> bool:
+        """Note that a reply was pushed; return whether its topic still exists since before that."""
+        pushed = self._pushed.get(topic, set[int]())
+        has_topic = number in pushed and topic in self._state.topics
+        pushed.discard(number)
+        if not pushed:
+            self._pushed.pop(topic, None)
+        return has_topic
 
     async def _push(
         self, peer: Peer, header: Header, pairs: Mapping[str, str], body: bytes

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from mqlake.broker.admin.removal import remove_topic
 from mqlake.formats.properties import decode_properties
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.reply import ReplyMessageHeader
 from mqlake.protocol.headers.send import SendMessageResponseHeader
 from tests import simulated
 from tests.broker.clients_of import known_client
-from tests.broker.running import running, to
+from tests.broker.running import PATIENCE, running, to
 
 TOPIC = "DefaultCluster_REPLY_TOPIC"
 PUSH = RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT
@@ -63,5 +66,40 @@ def test_nobody_takes_the_reply(tmp_path: Path, pairs: str, remark: str) -> None
             assert answer.code == ResponseCode.SYSTEM_ERROR
             assert answer.remark == remark
             assert [record.body for record in broker.records(TOPIC)] == [b"yes"]
+
+    simulated.run(run())
+
+
+@pytest.mark.parametrize("is_created_again", [False, True])
+def test_a_reply_is_not_stored_in_a_topic_that_was_deleted_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_created_again: bool
+) -> None:
+    async def run() -> None:
+        async with (
+            running(tmp_path) as broker,
+            known_client(broker, {PUSH: 0}, "waiting") as client,
+        ):
+            (waiting,) = [broker.state.clients.producer_with_id("waiting")]
+            assert waiting is not None
+            may_answer, ask = asyncio.Event(), type(waiting.peer).request
+
+            async def late(*args: Any) -> Any:
+                answer = await ask(*args)
+                await may_answer.wait()
+                return answer
+
+            monkeypatch.setattr(type(waiting.peer), "request", late)
+            broker.state.topics.make("Replies", 1)
+            header = to("Replies", properties=PAIRS)
+            reply = asyncio.create_task(
+                broker.ask(RequestCode.SEND_REPLY_MESSAGE_V2, header, b"yes")
+            )
+            await client.next()
+            await remove_topic(broker.state, broker.runtime, "Replies")
+            if is_created_again:
+                broker.state.topics.make("Replies", 1)
+            may_answer.set()
+            assert (await asyncio.wait_for(reply, PATIENCE)).code == ResponseCode.SUCCESS
+            assert broker.records("Replies") == []
 
     simulated.run(run())
