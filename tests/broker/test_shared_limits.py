@@ -23,6 +23,7 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.admin import DeleteGroupHeader
 from mqlake.protocol.headers.clients import UnregisterClientHeader
 from mqlake.protocol.headers.offsets import UpdateConsumerOffsetHeader
+from mqlake.remoting.slices import run_at_once
 from tests import simulated
 from tests.broker.admin.asking import done, wanted
 from tests.broker.pop import popping
@@ -136,7 +137,7 @@ async def add_lite_subscription(client: Running, number: int) -> str:
 async def expire_lite_subscriptions(broker: Running, clock: ManualClock) -> None:
     clock.forward(200_000)
     lite = broker.state.lite
-    for client_id in lite.subscriptions.silent(clock.milliseconds()):
+    for client_id in run_at_once(lite.subscriptions.silent(clock.milliseconds())):
         lite.leave(client_id)
 
 

@@ -439,3 +439,16 @@ def test_a_new_master_searches_the_next_offsets_again(tmp_path: Path) -> None:
             assert queues.take_offset(TOPIC, name, bool) == 1
 
     simulated.run(check())
+
+
+@pytest.mark.parametrize(("action", "most"), [("PARTIAL_REMOVE", 0), ("PARTIAL_ADD", 5)])
+def test_clients_without_lite_topics_are_limited(tmp_path: Path, action: str, most: int) -> None:
+    async def check() -> None:
+        async with running(tmp_path, enableLmq=True, maxLiteSubscriptionCount=10) as broker:
+            broker.state.topics.put(Topic(TOPIC, attributes={"message.type": "LITE"}))
+            make_group(broker, GROUP)
+            for number in range(20):
+                await LiteClient(broker, f"c{number}").change(action)
+            assert len(broker.state.lite.subscriptions.of_group(GROUP)) <= most
+
+    simulated.run(check())

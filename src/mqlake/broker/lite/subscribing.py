@@ -57,26 +57,40 @@ class LiteSubscribing:
         if change.action == "COMPLETE_REMOVE":
             lite.leave(change.client_id)
             return
-        if change.action.endswith("_ADD"):
+        if change.action in ("PARTIAL_ADD", "COMPLETE_ADD"):
             self._check_group(change)
+        elif change.action != "PARTIAL_REMOVE":
+            raise RemotingError(_ILLEGAL, f"unknown action {change.action[:100]!r}")
         names = [
             queue_name(change.topic, each) for each in change.lite_topic_set if is_lite_topic(each)
         ]
         now = self._state.store.clock.milliseconds()
+        if change.action == "PARTIAL_REMOVE":
+            yield from self._remove(peer, change, names, now)
+            return
+        refusal = lite.subscriptions.client_refusal(change.client_id, peer)
+        if refusal is not None:
+            raise RemotingError(ResponseCode.LITE_SUBSCRIPTION_QUOTA_EXCEEDED, refusal)
         client = lite.subscriptions.enter(change.client_id, change.group, change.topic, peer, now)
         if change.action == "PARTIAL_ADD":
             begin = self._begin(change)
             for start in range(0, len(names), _AT_ONCE):
                 lite.subscribe(client, names[start : start + _AT_ONCE], begin)
                 yield
-        elif change.action == "PARTIAL_REMOVE":
-            for start in range(0, len(names), _AT_ONCE):
-                lite.unsubscribe(client, names[start : start + _AT_ONCE])
-                yield
-        elif change.action == "COMPLETE_ADD":
-            yield from lite.replace(client, names)
         else:
-            raise RemotingError(_ILLEGAL, f"unknown action {change.action[:100]!r}")
+            yield from lite.replace(client, names)
+
+    def _remove(
+        self, peer: Peer, change: LiteSubscriptionChange, names: list[str], now: int
+    ) -> Job[None]:
+        """End subscriptions; a client that is not known has none, and stays unknown."""
+        client = self._lite.subscriptions.get(change.client_id)
+        if client is None or (client.group, client.topic) != (change.group, change.topic):
+            return
+        client.heard(peer, now)
+        for start in range(0, len(names), _AT_ONCE):
+            self._lite.unsubscribe(client, names[start : start + _AT_ONCE])
+            yield
 
     def _check_group(self, change: LiteSubscriptionChange) -> None:
         group = self._state.groups.get(change.group)

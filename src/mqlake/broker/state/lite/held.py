@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Final
 
 LiteKey = tuple[str, str]
@@ -47,7 +47,9 @@ class HeldLite:
     def __init__(self, now: Callable[[], int], freed: Callable[[LiteKey], object]) -> None:
         self._now, self._freed = now, freed
         self._held: dict[LiteKey, _Held] = {}
+        # When queues may be free, earliest first; `_next` says which time of a queue counts.
         self._due: list[tuple[int, LiteKey]] = []
+        self._next: dict[LiteKey, int] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
@@ -96,6 +98,7 @@ class HeldLite:
         if following is None:
             del self._held[key]
             return found.offsets[-1] + 1
+        self._later(found.free_at, key)
         return following
 
     def change_time(
@@ -126,7 +129,15 @@ class HeldLite:
         self._held.clear()
 
     def _later(self, at: int, key: LiteKey) -> None:
+        if self._next.get(key) == at:
+            return
+        self._next[key] = at
         heappush(self._due, (at, key))
+        if len(self._due) > 2 * len(self._held) + _AT_ONCE:
+            # Most of them are of queues that were released, or have another time since.
+            self._next = {each: when for each, when in self._next.items() if each in self._held}
+            self._due = [(when, each) for each, when in self._next.items()]
+            heapify(self._due)
         if self._timer is None or self._due[0][0] == at:
             self._schedule()
 
@@ -144,7 +155,10 @@ class HeldLite:
         for _ in range(_AT_ONCE):
             if not self._due or self._due[0][0] > now:
                 break
-            _, key = heappop(self._due)
+            at, key = heappop(self._due)
+            if self._next.get(key) != at:
+                continue  # The time was changed since.
+            del self._next[key]
             found = self._held.get(key)
             if found is not None and found.free_at <= now:
                 self._freed(key)

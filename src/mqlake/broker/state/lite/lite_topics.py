@@ -331,7 +331,7 @@ class LiteTopics:
     # Time
 
     def _look(self) -> Job[None]:
-        for client_id in self.subscriptions.silent(self._now()):
+        for client_id in (yield from self.subscriptions.silent(self._now())):
             self.leave(client_id)
             yield
         for client_id in self.events.incomplete():

@@ -14,6 +14,10 @@ SILENCE: Final = 3 * 60 * 1000
 """Milliseconds after which the subscriptions of a client end that has not repeated them."""
 
 
+_AT_ONCE: Final = 256
+"""Clients that are examined between two looks at other requests."""
+
+
 @dataclass(eq=False)
 class LiteSubscription:
     """The lite topics that a client consumes.
@@ -40,7 +44,8 @@ class LiteSubscriptions:
     """The subscriptions of all clients.
 
     Args:
-        most: returns the maximum number of subscribed lite topics, of all clients together.
+        most: returns the maximum number of subscribed lite topics, of all clients together; it is
+            also that of the clients.
         percent: returns the share of one address, in percent.
     """
 
@@ -48,7 +53,7 @@ class LiteSubscriptions:
         self._most = most
         self._clients: dict[str, LiteSubscription] = {}
         self._subscribers: dict[str, dict[LiteSubscription, None]] = {}
-        self._shares = Shares(percent)
+        self._shares, self._clients_of = Shares(percent), Shares(percent)
         self.count = 0
 
     def get(self, client_id: str) -> LiteSubscription | None:
@@ -80,8 +85,16 @@ class LiteSubscriptions:
             owner = owner_of(peer.address)
             found = LiteSubscription(client_id, group, topic, peer, owner, now)
             self._clients[client_id] = found
+            self._clients_of.add(owner)
         found.heard(peer, now)
         return found
+
+    def client_refusal(self, client_id: str, peer: Peer) -> str | None:
+        """Return why a client may not enter; None if it may, or is known already."""
+        if client_id in self._clients:
+            return None
+        owner, used = owner_of(peer.address), len(self._clients)
+        return self._clients_of.refusal(owner, used, self._most(), "maxLiteSubscriptionCount")
 
     def refusal(self, client: LiteSubscription, more: int) -> str | None:
         """Return why a client may not subscribe to more lite topics; None if it may."""
@@ -117,6 +130,7 @@ class LiteSubscriptions:
         """End all subscriptions of a client."""
         client = self._clients.pop(client_id, None)
         if client is not None:
+            self._clients_of.add(client.owner, -1)
             for queue in list(client.queues):
                 self.remove(client, queue)
         return client
@@ -128,9 +142,15 @@ class LiteSubscriptions:
             self.remove(client, queue)
         return found
 
-    def silent(self, now: int) -> list[str]:
+    def silent(self, now: int) -> Job[list[str]]:
         """Return the clients that have not repeated their subscriptions for too long."""
-        return [each.client_id for each in self._clients.values() if each.updated < now - SILENCE]
+        found: list[str] = []
+        for number, client in enumerate(list(self._clients.values())):
+            if client.updated < now - SILENCE:
+                found.append(client.client_id)
+            if number % _AT_ONCE == 0:
+                yield
+        return found
 
     def end(self, has_ended: Callable[[LiteSubscription], bool]) -> Job[list[str]]:
         """Remove some clients; return their ids."""
