@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mqlake.broker.state.groups import Groups
+from mqlake.broker.state.stats import GROUP_GET
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.protocol.bodies.heartbeat import ConsumerData, Heartbeat
 from mqlake.protocol.body import encode_body
@@ -22,6 +23,7 @@ from tests.crash.clock import ManualClock
 
 DAY = 24 * 60 * 60 * 1000
 GROUP = "g"
+SYSTEM_GROUP = min(SYSTEM_GROUPS)
 
 
 def beat(group: str) -> bytes:
@@ -166,5 +168,27 @@ def test_a_full_table_has_room_once_its_groups_hold_nothing(tmp_path: Path) -> N
                 await done(broker, RequestCode.HEART_BEAT, body=beat(f"new{number}"))
                 assert len(broker.state.groups) == most
             assert f"new{number}" in broker.state.clients.consumers
+
+    simulated.run(main())
+
+
+@pytest.mark.parametrize("is_for_room", [False, True])
+def test_what_was_counted_of_a_group_that_held_nothing_ends_with_it(
+    tmp_path: Path, is_for_room: bool
+) -> None:
+    async def main() -> None:
+        clock = ManualClock()
+        async with running(tmp_path, clock=clock) as broker:
+            await leave(broker)
+            stats = broker.state.stats
+            stats.got(GROUP, "T", 1, 10)
+            stats.got(SYSTEM_GROUP, "T", 1, 10)
+            assert stats.find(GROUP_GET, f"T@{GROUP}") is not None
+            if is_for_room:
+                assert broker.state.empty_groups.make_room()
+            await pass_days(broker, clock)
+            assert GROUP not in broker.state.groups
+            assert stats.find(GROUP_GET, f"T@{GROUP}") is None
+            assert stats.find(GROUP_GET, f"T@{SYSTEM_GROUP}") is not None
 
     simulated.run(main())

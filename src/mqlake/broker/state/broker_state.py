@@ -132,6 +132,7 @@ class BrokerState:
             store.reads.stored_bytes,
         )
         repeating.every(LOOK, lambda: slices.start(self.stats.look()))
+        self.endings.add(self.groups)
         self.endings.add(self.stats)
         self.endings.add(EndedSamples(store, self.pop_counts))
         self.clients = Clients(
@@ -146,7 +147,15 @@ class BrokerState:
         self.past_end = PastEnd(live, store)
         repeating.every(REPORT, self.past_end.report)
         self.endings.add(Restarts(store.config.consumer_offsets))
-        self.empty_groups = EmptyGroups(live, store, self.groups, self.topics, self.clients, slices)
+        self.empty_groups = EmptyGroups(
+            live,
+            store,
+            self.groups,
+            self.topics,
+            self.clients,
+            slices,
+            forget=lambda: self.stats.forget_groups(self.groups.__contains__),
+        )
         self.empty_groups.start(repeating)
         self.offset_room = OffsetRoom(live, store.config.consumer_offsets, self.groups)
         self.lite = LiteTopics(store, runtime, self.topics, self.groups, self.offset_room)

@@ -10,6 +10,7 @@ has created stay.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from itertools import islice
 from typing import Final
 
@@ -33,7 +34,12 @@ _log = logging.getLogger(__name__)
 
 
 class EmptyGroups:
-    """Removes groups that hold nothing."""
+    """Removes groups that hold nothing.
+
+    Args:
+        forget: called after groups were removed; forgets what was counted for those that do not
+            exist. It examines all counts, so it is not called for each group.
+    """
 
     def __init__(
         self,
@@ -43,13 +49,15 @@ class EmptyGroups:
         topics: BrokerTopics,
         clients: Clients,
         slices: Slices,
+        *,
+        forget: Callable[[], Job[None]],
     ) -> None:
         self._settings, self._store = settings, store
         self._groups, self._topics, self._clients = groups, topics, clients
-        self._slices = slices
+        self._slices, self._forget = slices, forget
         # Groups that were empty when they were examined, and since when (ms).
         self._since: dict[str, int] = {}
-        self._removed = 0
+        self._removed = self._forgotten = 0
 
     def start(self, repeating: Repeating) -> None:
         """Look for empty groups from now on."""
@@ -74,6 +82,9 @@ class EmptyGroups:
                 self._removed - before,
                 timeout,
             )
+        if self._removed > self._forgotten:
+            self._forgotten = self._removed
+            yield from self._forget()
 
     def _is_empty(self, name: str) -> bool:
         group, settings = self._groups.get(name), self._settings.now

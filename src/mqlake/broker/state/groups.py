@@ -166,6 +166,16 @@ class Groups:
         """Return what groups must not do, by group and topic."""
         return self._table.forbidden_table()
 
+    def topic_ended(self, topic: str) -> Job[None]:
+        """Forget what groups must not do with a topic: another one may get its name."""
+        for group in list(self._table.forbidden_table()):
+            self._table.forbid(group, topic, 0)
+            yield
+
+    def group_ended(self, group: str) -> Job[None]:  # noqa: ARG002
+        """Do nothing: what a group must not do was removed together with it."""
+        yield from ()
+
     def follow(
         self,
         groups: Mapping[str, SubscriptionGroup],

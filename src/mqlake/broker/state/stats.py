@@ -153,6 +153,10 @@ class Stats:
         suffix = f"@{group}"
         yield from self._drop(lambda key: key.endswith(suffix))
 
+    def forget_groups(self, exists: Callable[[str], bool]) -> Job[None]:
+        """Forget what was counted for groups that do not exist."""
+        yield from self._drop(lambda key: "@" in key and not exists(key.rpartition("@")[2]))
+
     def _drop(self, is_over: Callable[[str], bool]) -> Job[None]:
         for counts in self._counts.values():
             for key in list(counts):
