@@ -22,6 +22,9 @@ from mqlake.store.port import Store
 _TURN: Final = 1.0
 """Seconds after which the rest is left to the next call: positions are copied in between."""
 
+_MANY: Final = 100
+"""Names after which other tasks run."""
+
 _log: Final = logging.getLogger(__name__)
 
 
@@ -125,10 +128,14 @@ class TopicDeletions:
         if whose != address:
             return True
         before = incarnations.changes
-        for group, offset in ended.groups.items():
+        for number, (group, offset) in enumerate(ended.groups.items(), 1):
             if offset <= dispatched:
                 incarnations.end_group(group, offset)
-        for topic, offset in list(ended.topics.items()):
+            if not number % _MANY:
+                await asyncio.sleep(0)  # There may be thousands of them: others are served.
+        for number, (topic, offset) in enumerate(list(ended.topics.items()), 1):
+            if not number % _MANY:
+                await asyncio.sleep(0)
             if offset > dispatched:
                 continue
             seen = ended.deletions.get(topic, 0)
@@ -144,7 +151,7 @@ class TopicDeletions:
                 _log.info("topic %s: its old queues are removed: the master has deleted it", topic)
             else:
                 incarnations.end_topic(topic, offset, seen)
-                await asyncio.sleep(0)  # There may be thousands of them: others are served.
+                await asyncio.sleep(0)
         if incarnations.changes != before:
             await store.keeping.keep(incarnations)
         return is_complete

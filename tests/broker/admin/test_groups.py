@@ -14,9 +14,10 @@ from mqlake.protocol.headers.admin import (
     GroupForbiddenHeader,
     GroupNameHeader,
 )
+from mqlake.protocol.headers.slaves import AllTopicsHeader
 from tests import simulated
 from tests.broker.admin.asking import done, refused
-from tests.broker.running import running
+from tests.broker.running import running, to
 
 UPDATE = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
 UPDATE_LIST = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST
@@ -147,6 +148,31 @@ def test_several_groups_are_deleted_at_once(tmp_path: Path) -> None:
             await done(broker, code, body=encode_body(GroupNames(["h"], clean_offset=True)))
             assert set(names) & set(broker.state.groups) == {"i"}
             assert [offsets.query(name, "T", 0) for name in names] == [5, None, 5]
+
+    simulated.run(check())
+
+
+def test_a_deletion_ends_only_groups_that_exist_or_have_offsets(tmp_path: Path) -> None:
+    async def check() -> None:
+        code = RequestCode.DELETE_SUBSCRIPTION_GROUP_LIST
+        async with running(tmp_path) as broker:
+            await broker.send(to("Orders"))
+            await done(broker, UPDATE, body=encode_body(SubscriptionGroup(group_name="g")))
+            broker.state.store.core.config.consumer_offsets.commit("offsets", "Orders", 0, 1)
+            for _ in range(2):
+                names = ["g", "offsets", "never"]
+                await done(broker, code, body=encode_body(GroupNames(names, clean_offset=True)))
+            never = DeleteGroupHeader(group_name="never", clean_offset=True)
+            await done(broker, DELETE, never)
+            assert broker.state.store.incarnations.groups.keys() == {"g", "offsets"}
+
+            header = AllTopicsHeader(incarnations=True)
+            answer = await done(broker, RequestCode.GET_ALL_TOPIC_CONFIG, header)
+            found = decode_body(dict[str, Any], answer.body)["incarnations"]
+            ended = broker.state.store.incarnations.ended()
+            assert found["groups"] == ended.groups
+            assert [found["topics"], found["others"]] == [ended.topics, ended.others]
+            assert found["deletions"] == ended.deletions
 
     simulated.run(check())
 

@@ -167,9 +167,10 @@ class GroupAdmin:
         """Remove groups; add their retry topics of popped messages to `retries`."""
         offsets = self._state.store.config.consumer_offsets
         for name in names:
-            self._state.groups.remove(name)
+            was_there = self._state.groups.remove(name) or offsets.has_any(name)
             if clean_offset:
-                self._state.store.incarnations.end_group(name, self._state.store.watermarks.end)
+                if was_there:
+                    self._end(name)
                 yield from self._state.endings.group_ended(name)
                 topics = offsets.topics_of(name)
                 pairs = ((topic, name) for topic in topics)
@@ -179,6 +180,15 @@ class GroupAdmin:
                     offsets.remove(name, topic)
                     yield
             yield
+
+    def _end(self, name: str) -> None:
+        """Let the records of a group's state be dead.
+
+        Not of a group that does not exist: deletions of any names would fill the table, which
+        slaves get in one answer.
+        """
+        store = self._state.store
+        store.incarnations.end_group(name, store.watermarks.end)
 
     async def _forbid(self, _peer: Peer, request: Command) -> Answer:
         """Set, and answer, whether a group may pull a topic."""

@@ -16,6 +16,7 @@ from mqlake.broker.bodies import admin_body
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.state.broker_state import BrokerState
 from mqlake.formats.config.topics import Topic
+from mqlake.formats.incarnations import EndedIncarnations
 from mqlake.protocol.attributes import parse_changes
 from mqlake.protocol.bodies.groups import TopicConfigList, TopicNames
 from mqlake.protocol.bodies.message_queue import MessageQueue
@@ -195,7 +196,7 @@ class TopicAdmin:
             yield
         ended = b""
         if asked.incarnations and not asked.topic_seq:
-            ended = b'"incarnations":' + encode_body(self._state.store.incarnations.ended()) + b","
+            ended = yield from _encode_ended(self._state.store.incarnations.ended())
         body = b"".join(
             (
                 b"{",
@@ -245,3 +246,16 @@ class TopicAdmin:
     def _system_list(self, request: Command) -> Job[Command]:
         names = yield from self._state.topics.system_names()
         return response(request, body=encode_body(TopicList(names)))
+
+
+def _encode_ended(found: EndedIncarnations) -> Job[bytes]:
+    """Return the member with the deleted topics and groups: there may be many of them."""
+    tables = {"topics": found.topics, "groups": found.groups, "deletions": found.deletions}
+    parts = [b'"others":%d' % found.others]
+    for name, table in tables.items():
+        members = Members()
+        for key, offset in table.items():
+            members.append(b"%s:%d" % (encode_body(key), offset))
+            yield
+        parts.append(b'"%s":{%s}' % (name.encode(), b",".join(members)))
+    return b'"incarnations":{%s},' % b",".join(parts)
