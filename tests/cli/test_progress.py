@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
+from mqlake import pace
 from mqlake.cli.progress import progress
-from mqlake.spark import waiting
 from tests.until import wait_until
 
 
@@ -19,7 +19,7 @@ class _Terminal(io.StringIO):
 
 @pytest.fixture
 def paced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "PACE", 0.01)
+    monkeypatch.setattr(pace, "PACE", 0.01)
 
 
 @pytest.mark.usefixtures("paced")

@@ -6,9 +6,9 @@ import logging
 
 import pytest
 
+from mqlake import pace
 from mqlake.dispatch import warm_up
 from mqlake.kernels import first_use, jit
-from mqlake.programs import kernels
 from mqlake.programs.kernels import load_kernels
 from tests.until import wait_until
 
@@ -44,7 +44,7 @@ def test_progress_is_logged_while_kernels_are_compiled(
         return sum(line.startswith("compiling kernel 2, ") for line in caplog.messages) >= 2
 
     monkeypatch.setattr(jit, "compiled_count", lambda: 2)
-    monkeypatch.setattr(kernels, "PACE", 0.01)
+    monkeypatch.setattr(pace, "PACE", 0.01)
     monkeypatch.setattr(warm_up, "load", lambda **_: wait_until(noted))
     with caplog.at_level(logging.INFO, "mqlake"):
         load_kernels()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mqlake.spark import waiting
+from mqlake import pace
 from mqlake.spark.waiting import progress_lines
 from tests.until import wait_until
 
@@ -12,7 +12,7 @@ from tests.until import wait_until
 def test_what_is_waited_for_is_said_at_once_and_again_until_it_is_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(waiting, "PACE", 0.01)
+    monkeypatch.setattr(pace, "PACE", 0.01)
     lines: list[str] = []
     with progress_lines("starting Spark", lines.append):
         assert lines[0] == "starting Spark"
@@ -35,7 +35,7 @@ def test_a_closed_stderr_does_not_end_the_work(monkeypatch: pytest.MonkeyPatch) 
         if len(told) > 1:
             raise BrokenPipeError
 
-    monkeypatch.setattr(waiting, "PACE", 0.01)
+    monkeypatch.setattr(pace, "PACE", 0.01)
     told: list[str] = []
     with progress_lines("starting Spark", fail):
         wait_until(lambda: len(told) == 2)

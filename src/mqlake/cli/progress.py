@@ -40,14 +40,9 @@ def _is_shown(wanted: bool | None) -> bool:
 
 def tell_compilation() -> None:
     """Report on stderr that kernels are being compiled: at the first use, and for each one."""
-    from mqlake.kernels.first_use import tell_first_use
-    from mqlake.query.reading.compilation import report_compilation
+    from mqlake.query.reading import compilation
 
-    def tell(text: str) -> None:
-        _write(f"mqlake: {text}")
-
-    tell_first_use(tell)
-    report_compilation(tell)
+    compilation.tell_compilation(lambda text: _write(f"mqlake: {text}"))
 
 
 @contextmanager

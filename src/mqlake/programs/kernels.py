@@ -5,22 +5,18 @@ from __future__ import annotations
 import ctypes
 import logging
 import mmap
-import threading
 import time
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 from mqlake.dispatch import warm_up
 from mqlake.dispatch.kernel import is_compiled
 from mqlake.kernels.first_use import tell_first_use
+from mqlake.pace import noted
 
 _MAPS = Path("/proc/self/maps")
 _COMPILER = "libllvmlite"
 _CODE = "r-xp"
-
-PACE = 1.5
-"""Seconds between two lines of progress; nobody should wait for 2 s without one."""
 
 _log = logging.getLogger(__name__)
 
@@ -35,7 +31,7 @@ def load_kernels() -> None:
     begin = time.perf_counter()
     if is_compiled():
         tell_first_use(_log.info)
-    with _progress():
+    with noted(_note):
         warm_up.load(export=False)
     if count := _compiled_count():
         seconds = time.perf_counter() - begin
@@ -48,23 +44,10 @@ def load_kernels() -> None:
         advise(begin, end - begin, mmap.MADV_DONTNEED)
 
 
-@contextmanager
-def _progress() -> Generator[None]:
-    """Log every `PACE` seconds how many kernels this process has compiled, if it compiles any."""
-    begin, loaded = time.perf_counter(), threading.Event()
-
-    def note() -> None:
-        while not loaded.wait(PACE):
-            if count := _compiled_count():
-                _log.info("compiling kernel %d, %.0f s", count, time.perf_counter() - begin)
-
-    noting = threading.Thread(target=note, name="progress of kernels", daemon=True)
-    noting.start()
-    try:
-        yield
-    finally:
-        loaded.set()
-        noting.join()
+def _note(seconds: float) -> None:
+    """Log how many kernels this process has compiled, if it compiles any."""
+    if count := _compiled_count():
+        _log.info("compiling kernel %d, %.0f s", count, seconds)
 
 
 def _compiled_count() -> int:

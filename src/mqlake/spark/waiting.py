@@ -7,14 +7,10 @@ plan and read a data source.
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
-from mqlake.storage.clock import SystemClock
-
-PACE = 1.5
-"""Seconds between two lines; nobody should wait for 2 s without one."""
+from mqlake.pace import noted
 
 _CLEAR = "\x1b[K"
 """Clears a line from the cursor on: Spark's bar of a stage's progress may be there."""
@@ -28,21 +24,9 @@ def progress_lines(what: str, tell: Callable[[str], object] | None = None) -> Ge
         tell: gets each line; by default, it is written to stderr.
     """
     tell = tell or _write
-    begin, is_over = SystemClock().monotonic(), threading.Event()
-
-    def note() -> None:
-        with suppress(OSError, ValueError):  # Nobody reads stderr any more, or it is closed.
-            while not is_over.wait(PACE):
-                tell(f"{what}, {SystemClock().monotonic() - begin:.0f} s")
-
     tell(what)
-    noting = threading.Thread(target=note, name="progress lines", daemon=True)
-    noting.start()
-    try:
+    with noted(lambda seconds: tell(f"{what}, {seconds:.0f} s")):
         yield
-    finally:
-        is_over.set()
-        noting.join()
 
 
 def _write(line: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 from numba import njit
 from numba.core import event
 
-from mqlake.query.reading import compilation
+from mqlake import pace
 from mqlake.query.reading.compilation import KIND, CompilationReports, listener_for
 from tests.until import wait_until
 
@@ -16,7 +16,7 @@ from tests.until import wait_until
 def test_a_kernel_is_reported_again_and_again_while_it_is_compiled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(compilation, "PACE", 0.01)
+    monkeypatch.setattr(pace, "PACE", 0.01)
     lines: list[str] = []
     reports = CompilationReports(lines.append)
     reports.begin("walk")

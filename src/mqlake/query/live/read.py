@@ -16,13 +16,12 @@ import pyarrow.compute as pc
 from mqlake.dispatch.adjacent import located
 from mqlake.dispatch.arrow import to_arrow
 from mqlake.jobs.bodies.plain_bodies import StoredBodies
-from mqlake.kernels.first_use import tell_first_use
 from mqlake.query.live.brokers import Brokers
 from mqlake.query.live.connection import connection
 from mqlake.query.live.losses import LiveLosses
 from mqlake.query.live.pulls import Chunk, Pulls
 from mqlake.query.live.task import LiveTask
-from mqlake.query.reading.compilation import report_compilation
+from mqlake.query.reading.compilation import tell_compilation
 from mqlake.query.reading.joining import put_together
 from mqlake.query.reading.log import logger
 from mqlake.query.reading.memory import keep_freed_memory
@@ -48,8 +47,7 @@ def read(task: LiveTask, schema: Any) -> Iterator[Any]:
         StoreError: messages are lost, unless that is tolerated.
     """
     keep_freed_memory()
-    tell_first_use(log.warning)
-    report_compilation(log.warning)
+    tell_compilation(log.warning)
     losses = LiveLosses(fail=task.fail_on_data_loss)
     needed = _needed(task, schema)
     stored = StoredBodies()

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 from mqlake.dispatch.kernel import is_compiled
-from mqlake.storage.clock import SystemClock
-
-PACE = 1.5
-"""Seconds between two lines; nobody should wait for 2 s without one."""
+from mqlake.kernels.first_use import tell_first_use
+from mqlake.pace import noted
 
 KIND = "numba:compile"
 """Numba's name of the events at the begin and the end of a compilation."""
@@ -24,11 +23,13 @@ _installing = threading.Lock()
 _installed: list[Any] = []
 
 
-def report_compilation(tell: Callable[[str], object]) -> None:
-    """Let `tell` get a line every 1.5 s while this process compiles a kernel of mqlake.
+def tell_compilation(tell: Callable[[str], object]) -> None:
+    """Let `tell` get a line at the first use of an empty cache (`tell_first_use`), and one every
+    1.5 s while this process compiles a kernel of mqlake.
 
-    The first caller of a process decides. Loading kernels from the cache is not reported.
+    The first caller of a process gets the latter. Loading kernels from the cache is not reported.
     """
+    tell_first_use(tell)
     if not is_compiled():
         return
     from numba.core import event
@@ -49,7 +50,7 @@ class CompilationReports:
         self._tell = tell
         self._changing = threading.Lock()
         self._depth = self._count = 0
-        self._is_over = threading.Event()
+        self._noting = ExitStack()
 
     def begin(self, name: str) -> None:
         """Note that the compiler has begun with a function."""
@@ -58,9 +59,10 @@ class CompilationReports:
             if self._depth > 1:
                 return
             self._count += 1
-            self._is_over = threading.Event()
-            arguments = (f"compiling kernel {self._count} ({name}), once", self._is_over)
-        threading.Thread(target=self._note, args=arguments, daemon=True).start()
+            what = f"compiling kernel {self._count} ({name}), once"
+            self._noting.enter_context(
+                noted(lambda seconds: self._tell(f"{what}: {seconds:.0f} s"))
+            )
 
     def end(self) -> None:
         """Note that the compiler has finished a function."""
@@ -69,12 +71,7 @@ class CompilationReports:
                 return
             self._depth -= 1
             if self._depth == 0:
-                self._is_over.set()
-
-    def _note(self, what: str, is_over: threading.Event) -> None:
-        begin = SystemClock().monotonic()
-        while not is_over.wait(PACE):
-            self._tell(f"{what}: {SystemClock().monotonic() - begin:.0f} s")
+                self._noting.close()
 
 
 def listener_for(reports: CompilationReports) -> Any:

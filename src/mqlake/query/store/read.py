@@ -16,8 +16,7 @@ from mqlake.errors import StoreError
 from mqlake.formats.record import FAULT_REASONS
 from mqlake.jobs.bodies.inner_batches import split
 from mqlake.jobs.bodies.plain_bodies import StoredBodies
-from mqlake.kernels.first_use import tell_first_use
-from mqlake.query.reading.compilation import report_compilation
+from mqlake.query.reading.compilation import tell_compilation
 from mqlake.query.reading.directory import open_location
 from mqlake.query.reading.joining import put_together
 from mqlake.query.reading.log import logger
@@ -48,8 +47,7 @@ def read(task: StoreTask, schema: Any, unread: list[Stretch] | None = None) -> I
         StoreError: damage, or a deleted file, unless that is tolerated.
     """
     keep_freed_memory()
-    tell_first_use(log.warning)
-    report_compilation(log.warning)
+    tell_compilation(log.warning)
     losses = _StoreLosses(task)
     row_filter = RowFilter(task.selection)
     directory = open_location(task.location)
