@@ -17,12 +17,12 @@ def noted(note: Callable[[float], object]) -> Generator[None]:
 
     It is not called again once it could not write: stderr may be closed, or read by nobody.
     """
-    begin, is_over = time.monotonic(), threading.Event()
+    begin, is_over = time.perf_counter(), threading.Event()
 
     def repeat() -> None:
         with suppress(OSError, ValueError):
             while not is_over.wait(PACE):
-                note(time.monotonic() - begin)
+                note(time.perf_counter() - begin)
 
     noting = threading.Thread(target=repeat, name="notes of progress", daemon=True)
     noting.start()
