@@ -39,7 +39,8 @@ from benchmarks.derived import DifferenceError
 from benchmarks.machine import machine, versions
 from benchmarks.page import page
 from benchmarks.peer import PeerError
-from benchmarks.results import Results, Section, joined
+from benchmarks.publishing import publish
+from benchmarks.results import Results, Section
 
 MEASURES = {
     "rebuild": rebuild.measure,
@@ -85,8 +86,6 @@ NEED_JAVA = {
 }
 FULL_SIZE = 1 << 30
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
-RAW = Path(__file__).parent / "results.json"
 
 
 def main() -> int:
@@ -118,10 +117,7 @@ def main() -> int:
     results = Results(begun, state, known, told, sections)
     print(page(results))
     if not options.without and options.size == FULL_SIZE and "java" in engines:
-        old = msgspec.json.decode(RAW.read_bytes(), type=Results) if RAW.exists() else None
-        results = joined(old, results)
-        PAGE.write_text(page(results))
-        RAW.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n")
+        publish(results)
     if failed:
         say(f"failed, and not on the page: {', '.join(failed)}")
     return int(bool(failed))

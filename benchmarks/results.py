@@ -71,9 +71,14 @@ class Results(msgspec.Struct, frozen=True):
 
 
 def joined(old: Results | None, new: Results) -> Results:
-    """Return a run with the sections of an earlier one that it did not measure again."""
+    """Return a run with the sections of an earlier one that it did not measure again.
+
+    They keep the versions of what only they use.
+    """
     if old is None:
         return new
+    versions, options = old.versions | new.versions, old.options | new.options
     again = {section.name: section for section in new.sections}
     kept = [again.pop(section.name, section) for section in old.sections]
-    return msgspec.structs.replace(new, sections=[*kept, *again.values()])
+    sections = [*kept, *again.values()]
+    return msgspec.structs.replace(new, sections=sections, versions=versions, options=options)

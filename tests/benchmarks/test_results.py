@@ -7,10 +7,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from benchmarks.__main__ import PAGE, RAW
 from benchmarks.derived import DifferenceError, compare
 from benchmarks.memory import peak_memory
 from benchmarks.page import number, page, quantity
+from benchmarks.publishing import PAGE, RAW
 from benchmarks.results import Bar, Results, Section, Series, joined
 
 
