@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from mqlake.admin import topics
@@ -26,7 +26,7 @@ LONG = 120
 must not make it come again before it is acknowledged."""
 
 _INTERVAL = 0.05
-_SHOWN = ("body", "tag", "keys", "properties", "group", "attempt")
+_SHOWN = ("body", "tag", "keys", "properties", "group", "lite", "attempt")
 
 
 class TooLateError(Exception):
@@ -43,6 +43,7 @@ class Scenario:
         retries: of the group.
         languages: whose clients can do it.
         groups: names of more groups.
+        attributes: changes of the group's attributes.
         restarts: whether the server is killed and started again, once for all such scenarios.
         is_long: whether only the long run has it.
     """
@@ -57,6 +58,12 @@ class Scenario:
     restarts: bool = False
     queues: int = 2
     groups: Collection[str] = ()
+    attributes: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def is_lite(self) -> bool:
+        """Whether it is about lite topics."""
+        return self.kind == "LITE"
 
     def topic_of(self, language: str) -> str:
         """Return the name of its topic for one language's client."""
@@ -66,6 +73,11 @@ class Scenario:
         """Return the name of its group, or of one of its other groups."""
         more = f"_{name.replace(' ', '_')}" if name else ""
         return f"G_{self.topic_of(language)}{more}"
+
+    def attributes_for(self, language: str) -> dict[str, str]:
+        """Return the changes of attributes of its groups."""
+        bound = {"+lite.bind.topic": self.topic_of(language)} if self.is_lite else {}
+        return {**bound, **self.attributes}
 
 
 class Rig:
@@ -110,7 +122,7 @@ class Rig:
         return "accepted"
 
     async def open(self, kind: str, name: str, **arguments: object) -> None:
-        """Start a client: "producer", "simple" or "push"."""
+        """Start a client: "producer", "simple", "push" or "lite_push"."""
         await self.client.do(kind, name=self.named(name), **arguments)
         self._opened.append(name)
 
@@ -127,6 +139,10 @@ class Rig:
     async def push(self, name: str = "c", text: str = "*", kind: str = "tag", **more: Any) -> None:
         """Start a push consumer of the topic."""
         await self._consumer("push", name, text, kind, **more)
+
+    async def lite(self, name: str = "c") -> None:
+        """Start a push consumer of lite topics."""
+        await self.open("lite_push", name, group=self.group, topic=self.topic)
 
     async def _consumer(
         self, how: str, name: str, text: str, kind: str, group: str = "", **more: object

@@ -14,8 +14,8 @@ from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import Topic
 from tests.peer.grpc.driver import COMMANDS, Client, ClientMissingError
 from tests.peer.grpc.rig import Observation, Rig, Scenario
-from tests.peer.grpc.scenarios import calls, pushing, receiving, refused, restarts, sending
-from tests.peer.grpc.sides import BROKER, SIDES, Side
+from tests.peer.grpc.scenarios import calls, lite, pushing, receiving, refused, restarts, sending
+from tests.peer.grpc.sides import BROKER, LITE_SIDES, SIDES, Side
 
 SCENARIOS: Mapping[str, Scenario] = {
     each.name: each
@@ -26,6 +26,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         *refused.SCENARIOS,
         *calls.SCENARIOS,
         *restarts.SCENARIOS,
+        *lite.SCENARIOS,
     )
 }
 LIMIT = 150
@@ -41,19 +42,31 @@ async def of_sides(
     scenarios: Collection[Scenario],
     languages: Sequence[str] = tuple(COMMANDS),
 ) -> dict[str, Observations]:
-    """Run scenarios on several sides at the same time.
+    """Run scenarios on several sides at the same time; those of lite topics on servers of theirs.
 
     Raises:
         JavaMissingError: RocketMQ's servers cannot be built.
     """
-    places = {name: directory / name.partition(" ")[0] for name in sides}
-    found = await asyncio.gather(
+    kinds = {
+        "": (SIDES, [each for each in scenarios if not each.is_lite]),
+        "lite-": (LITE_SIDES, [each for each in scenarios if each.is_lite]),
+    }
+    wanted = [
+        (name, of_kind[name], directory / f"{prefix}{name.partition(' ')[0]}", chosen)
+        for prefix, (of_kind, chosen) in kinds.items()
+        for name in sides
+        if chosen
+    ]
+    seen = await asyncio.gather(
         *(
-            observe(SIDES[name](place / "servers"), place, scenarios, languages)
-            for name, place in places.items()
+            observe(side(place / "servers"), place, chosen, languages)
+            for _, side, place, chosen in wanted
         )
     )
-    return dict(zip(sides, found, strict=True))
+    found: dict[str, Observations] = {name: {} for name in sides}
+    for (name, *_), observations in zip(wanted, seen, strict=True):
+        found[name] |= observations
+    return found
 
 
 async def observe(
@@ -155,5 +168,6 @@ async def _prepare(admin: Admin, scenarios: Collection[Scenario], languages: Seq
                     group_name=scenario.group_of(language, name),
                     consume_message_orderly=scenario.is_orderly,
                     retry_max_times=scenario.retries,
+                    attributes=scenario.attributes_for(language),
                 )
                 await groups.update(admin, group, None, BROKER)

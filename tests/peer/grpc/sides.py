@@ -9,11 +9,14 @@ import subprocess
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from tests.peer.java_build import build
-from tests.peer.rocketmq_cluster import CALM, PATIENT, QUICK, free_ports
+from tests.peer.rocketmq_cluster import CALM, PATIENT, QUICK, Cluster, free_ports
+from tests.peer.rocketmq_proxy import Proxy
 from tests.peer.rocketmq_store import OPENED
 
 SERVERS = Path(__file__).parent / "programs" / "grpc_servers"
@@ -200,6 +203,33 @@ class MqlakeCluster(Mqlake):
         self._wait_for_all()
 
 
-SIDES: Mapping[str, type[Side]] = {JAVA: Java, MQLAKE: Mqlake, PROXY: MqlakeCluster}
+class JavaCluster(Java):
+    """A name server, a broker, and RocketMQ's proxy in cluster mode."""
+
+    def __init__(self, directory: Path, settings: Mapping[str, object] | None = None) -> None:
+        super().__init__(directory, settings)
+        self._stack = ExitStack()
+
+    def start(self) -> None:
+        cluster = Cluster(self._directory, self._directory / "store", self._settings)
+        self._stack.callback(cluster.kill)
+        cluster.start()
+        self.names, self.broker = cluster.names, cluster.broker
+        proxy = Proxy(self._directory / "proxy", cluster.names)
+        self._stack.callback(proxy.close)
+        self.endpoint = proxy.endpoint
+
+    def kill(self) -> None:
+        self._stack.close()
+
+
+SIDES: Mapping[str, Callable[[Path], Side]] = {JAVA: Java, MQLAKE: Mqlake, PROXY: MqlakeCluster}
+_LITE: Mapping[str, object] = {"enableLmq": "true"}
+LITE_SIDES: Mapping[str, Callable[[Path], Side]] = {
+    JAVA: partial(JavaCluster, settings={**_LITE, "enableMultiDispatch": "true"}),
+    MQLAKE: partial(Mqlake, settings=_LITE),
+    PROXY: partial(MqlakeCluster, settings=_LITE),
+}
+"""The same for lite topics, which RocketMQ's proxy serves in cluster mode only."""
 COMPARED = (JAVA, MQLAKE)
 """The sides of the tables."""

@@ -16,6 +16,7 @@ import org.apache.rocketmq.client.apis.ClientServiceProvider;
 import org.apache.rocketmq.client.apis.StaticSessionCredentialsProvider;
 import org.apache.rocketmq.client.apis.consumer.FilterExpression;
 import org.apache.rocketmq.client.apis.consumer.FilterExpressionType;
+import org.apache.rocketmq.client.apis.consumer.LitePushConsumer;
 import org.apache.rocketmq.client.apis.consumer.PushConsumer;
 import org.apache.rocketmq.client.apis.consumer.SimpleConsumer;
 import org.apache.rocketmq.client.apis.message.MessageBuilder;
@@ -50,6 +51,9 @@ final class Operations {
             case "ack": return ack(wanted);
             case "hide": return hide(wanted);
             case "push": return push(wanted);
+            case "lite_push": return litePush(wanted);
+            case "follow": return follow(wanted);
+            case "unfollow": return unfollow(wanted);
             case "seen": return seen.get(client(wanted)).all();
             case "subscribe": return subscribe(wanted);
             case "close": return close(wanted);
@@ -120,6 +124,9 @@ final class Operations {
         }
         if (message.has("group")) {
             builder.setMessageGroup(message.get("group").getAsString());
+        }
+        if (message.has("lite")) {
+            builder.setLiteTopic(message.get("lite").getAsString());
         }
         if (message.has("delay")) {
             builder.setDeliveryTimestamp(System.currentTimeMillis() + message.get("delay").getAsLong() * 1000);
@@ -219,6 +226,29 @@ final class Operations {
             .setSubscriptionExpressions(expressions(wanted))
             .setMessageListener(listener)
             .build());
+        return null;
+    }
+
+    private Object litePush(JsonObject wanted) throws Exception {
+        String name = wanted.get("name").getAsString();
+        Seen listener = new Seen();
+        seen.put(name, listener);
+        clients.put(name, provider.newLitePushConsumerBuilder()
+            .setClientConfiguration(configuration(wanted))
+            .setConsumerGroup(wanted.get("group").getAsString())
+            .bindTopic(wanted.get("topic").getAsString())
+            .setMessageListener(listener)
+            .build());
+        return null;
+    }
+
+    private Object follow(JsonObject wanted) throws Exception {
+        ((LitePushConsumer) clients.get(client(wanted))).subscribeLite(wanted.get("lite").getAsString());
+        return null;
+    }
+
+    private Object unfollow(JsonObject wanted) throws Exception {
+        ((LitePushConsumer) clients.get(client(wanted))).unsubscribeLite(wanted.get("lite").getAsString());
         return null;
     }
 

@@ -61,6 +61,7 @@ final class Seen implements MessageListener {
         described.put("keys", new TreeSet<>(message.getKeys()));
         described.put("properties", message.getProperties());
         described.put("group", message.getMessageGroup().orElse(null));
+        described.put("lite", message.getLiteTopic().orElse(null));
         described.put("priority", message.getPriority().orElse(null));
         described.put("attempt", message.getDeliveryAttempt());
         described.put("born_host", !message.getBornHost().isEmpty());

@@ -6,7 +6,7 @@
 const { createHash } = require('node:crypto');
 const { createInterface } = require('node:readline');
 const {
-  ConsumeResult, FilterExpression, Producer, PushConsumer, SimpleConsumer,
+  ConsumeResult, FilterExpression, LitePushConsumerBuilder, Producer, PushConsumer, SimpleConsumer,
 } = require('rocketmq-client-nodejs');
 const {
   FilterType, TransactionResolution,
@@ -35,6 +35,7 @@ function described(message) {
     keys: [...message.keys].sort(),
     properties: Object.fromEntries(message.properties),
     group: message.messageGroup ?? null,
+    lite: message.liteTopic || null,
     priority: message.priority ?? null,
     attempt: message.deliveryAttempt,
     born_host: Boolean(message.bornHost),
@@ -51,6 +52,17 @@ function refuses(body, count) {
 function options({ user, secret, timeout = 30 }) {
   const common = { endpoints, namespace: '', requestTimeout: timeout * 1000, logger: quiet };
   return user ? { ...common, sessionCredentials: { accessKey: user, accessSecret: secret } } : common;
+}
+
+function listener(collected) {
+  return {
+    async consume(message) {
+      const found = described(message);
+      collected.push(found);
+      const count = collected.filter(({ body }) => body === found.body).length;
+      return refuses(found.body, count) ? ConsumeResult.FAILURE : ConsumeResult.SUCCESS;
+    },
+  };
 }
 
 function expression(kind, text) {
@@ -91,6 +103,7 @@ const operations = {
       keys: message.keys ?? [],
       properties: new Map(Object.entries(message.properties ?? {})),
       messageGroup: message.group,
+      liteTopic: message.lite,
       priority: message.priority,
       ...(message.delay === undefined
         ? {} : { deliveryTimestamp: new Date(Date.now() + message.delay * 1000) }),
@@ -147,15 +160,27 @@ const operations = {
       ...options(more),
       consumerGroup: group,
       subscriptions: expressions(subscriptions),
-      messageListener: {
-        async consume(message) {
-          const found = described(message);
-          collected.push(found);
-          const count = collected.filter(({ body }) => body === found.body).length;
-          return refuses(found.body, count) ? ConsumeResult.FAILURE : ConsumeResult.SUCCESS;
-        },
-      },
+      messageListener: listener(collected),
     }));
+  },
+
+  async lite_push({ name, group, topic, ...more }) {
+    const collected = [];
+    seen.set(name, collected);
+    clients.set(name, await new LitePushConsumerBuilder()
+      .setClientConfiguration(options(more))
+      .setConsumerGroup(group)
+      .bindTopic(topic)
+      .setMessageListener(listener(collected))
+      .build());
+  },
+
+  async follow({ client, lite }) {
+    await clients.get(client).subscribeLite(lite);
+  },
+
+  async unfollow({ client, lite }) {
+    await clients.get(client).unsubscribeLite(lite);
   },
 
   async seen({ client }) {

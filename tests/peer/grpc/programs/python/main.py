@@ -22,6 +22,7 @@ from rocketmq import (
     ConsumeResult,
     Credentials,
     FilterExpression,
+    LitePushConsumer,
     Message,
     MessageListener,
     Producer,
@@ -54,6 +55,7 @@ def described(message):
         "keys": sorted(message.keys),
         "properties": dict(message.properties),
         "group": message.message_group,
+        "lite": message.lite_topic,
         "priority": message.priority,
         "attempt": message.delivery_attempt,
         "born_host": bool(message.born_host),
@@ -135,6 +137,8 @@ class Operations:
             made.add_property(key, value)
         if "group" in message:
             made.message_group = message["group"]
+        if "lite" in message:
+            made.lite_topic = message["lite"]
         if "delay" in message:
             made.delivery_timestamp = int(time.time()) + message["delay"]
         if "priority" in message:
@@ -205,6 +209,20 @@ class Operations:
             self._configuration(**more), group, listener, self._expressions(subscriptions)
         )
         self._start(name, client)
+
+    def lite_push(self, name, group, topic, **more):
+        """Start a push consumer of lite topics."""
+        listener = self._listeners[name] = Listener()
+        configuration = self._configuration(**more)
+        self._start(name, LitePushConsumer(configuration, group, topic, listener))
+
+    def follow(self, client, lite):
+        """Subscribe to a lite topic."""
+        self._clients[client].subscribe_lite(lite)
+
+    def unfollow(self, client, lite):
+        """End the subscription to a lite topic."""
+        self._clients[client].unsubscribe_lite(lite)
 
     def seen(self, client):
         """Return what a push consumer has received."""
