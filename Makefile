@@ -94,6 +94,7 @@ nightly: $(STAMP)  ## run the long proofs; writes docs/reliability.md
 	$(BIN)/python -m tests.budget --nightly
 	$(BIN)/python -m tests.hostile --nightly
 	$(BIN)/python -m tests.auth.forgeries --nightly
+	$(BIN)/python -m tests.broker.in_use --nightly
 	$(BIN)/python -m tests.grpc.abuse --nightly
 	$(BIN)/python -m tests.tls.handshakes --nightly
 	$(BIN)/python -m tests.crash --nightly

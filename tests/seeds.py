@@ -40,6 +40,8 @@ def main(
     unit: str,
     run: Callable[[int, int, Callable[[int], None]], Outcome],
     write: Callable[[Outcome, int, float], None],
+    *,
+    count: int = SPACING,
 ) -> int:
     """Run a number of seeds, as the command line says; return 0 if everything held, else 1.
 
@@ -49,10 +51,11 @@ def main(
         run: runs so many seeds from a first one on, and says how many are done.
         write: writes the section of docs/reliability.md: of what came of it, the first seed, and
             the seconds.
+        count: how many there are as a rule.
     """
     parser = argparse.ArgumentParser(prog=f"python -m {program}")
     parser.add_argument("--nightly", action="store_true", help="write docs/reliability.md")
-    parser.add_argument("--count", type=int, default=SPACING, help=f"{unit} in all")
+    parser.add_argument("--count", type=int, default=count, help=f"{unit} in all")
     parser.add_argument("--seed", type=int, help="another one each day without it")
     arguments = parser.parse_args()
     seed, start = first_seed(arguments.seed), time.monotonic()

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from mqlake.formats import record
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.record import Record
 from mqlake.protocol.body import encode_body
@@ -22,6 +21,7 @@ from mqlake.protocol.headers.send import SendMessageResponseHeader
 from mqlake.protocol.retry_topics import marked
 from mqlake.remoting.client import RemotingClient
 from tests.broker.admin.asking import wanted
+from tests.broker.answered_records import answered_records
 from tests.broker.pop import popping
 from tests.broker.pop.popping import Popped
 from tests.broker.running import PATIENCE, to
@@ -166,7 +166,7 @@ class Scene(ABC):
                     return found
             else:
                 assert answer.code == ResponseCode.SUCCESS, f"{answer.code} {answer.remark}"
-                found += _decoded(bytes(answer.body))
+                found += answered_records(bytes(answer.body))
             offset = said.next_begin_offset
 
     async def bodies(self, topic: str, queues: int = QUEUES) -> list[str]:
@@ -229,15 +229,6 @@ class Scene(ABC):
                 quiet += 1
                 await self.later(self.pace.step)
         return found
-
-
-def _decoded(data: bytes) -> list[Record]:
-    found: list[Record] = []
-    at = 0
-    while at < len(data):
-        found.append(record.decode(data, at))
-        at += found[-1].size
-    return found
 
 
 def _receipt(topic: str, group: str, popped: Popped) -> dict[str, object]:
