@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from mqlake.cli.access import choose, chosen
-from mqlake.client import Message
+from mqlake.client import Credentials, Message
+from mqlake.errors import MqlakeError
 from mqlake.remoting.tls.options import ClientTls, Verify
 from mqlake.testing import RunningBroker, broker
 from tests.auth.closed import CLOSED, ROOT
@@ -97,3 +98,31 @@ def test_each_option_implies_tls(monkeypatch: pytest.MonkeyPatch) -> None:
     assert chosen().tls == ClientTls(verify=Verify.CA, key_password="secret")
     choose(**given)
     assert chosen().tls is None
+
+
+def test_a_person_types_the_password_of_the_user_in_the_environment_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    def answer(question: str) -> str:
+        asked.append(question)
+        return "typed-password"
+
+    monkeypatch.setenv("MQLAKE_ACCESS_KEY", "alice")
+    monkeypatch.delenv("MQLAKE_SECRET_KEY", raising=False)
+    monkeypatch.setattr("getpass.getpass", answer)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: False)
+    given = {"tls": False, "ca": "", "cert": "", "key": "", "verify": None}
+    choose(**given)
+    with pytest.raises(MqlakeError, match="MQLAKE_SECRET_KEY"):
+        chosen()
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    assert chosen().credentials == Credentials("alice", "typed-password")
+    assert chosen().credentials == Credentials("alice", "typed-password")
+    assert asked == ["Password of alice: "]
+    monkeypatch.setenv("MQLAKE_SECRET_KEY", "set-password")
+    assert chosen().credentials == Credentials("alice", "set-password")
+    choose(**given)
+    assert chosen().credentials == Credentials("alice", "set-password")
+    assert len(asked) == 1

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import shlex
+import subprocess
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -12,13 +14,22 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 import typer
 from starlette.routing import Route
 
 from mqlake.admin import Admin, groups, topics
 from mqlake.cli.app import app, run
-from mqlake.client import ConsumedMessage, Consumer, ConsumerSettings, Message, Producer
+from mqlake.client import (
+    ConsumedMessage,
+    Consumer,
+    ConsumerSettings,
+    Credentials,
+    Message,
+    Producer,
+)
+from mqlake.client.access import ClientAccess
 from mqlake.console.access.changes import Posted
 from mqlake.console.pages import SECTIONS
 from mqlake.formats.config.subscription_group import SubscriptionGroup
@@ -26,9 +37,12 @@ from mqlake.formats.config.topics import Topic
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command
 from mqlake.remoting.client import RemotingClient
+from mqlake.remoting.tls.options import ClientTls, Verify
 from mqlake.testing import broker
 from mqlake.testing.running_broker import RunningBroker
+from tests.auth.closed import CLOSED, ROOT
 from tests.console.site import Site, site
+from tests.tls.certificates import Authority
 from tests.until import until
 
 CLUSTER = "DefaultCluster"
@@ -341,3 +355,49 @@ def test_verify_is_copied_as_the_job_runs_it(
             assert [["mqlake", *each] for each in started] == [shlex.split(form.commands[0])]
 
     asyncio.run(visit())
+
+
+def test_commands_have_the_options_of_tls_and_the_user_of_the_console(
+    running: RunningBroker,
+) -> None:
+    tls = ClientTls(ca="own ca.pem", cert="/c.pem", key="/k.pem", verify=Verify.CA)
+    credentials = Credentials("o'neil", "secret-of-oneil")
+    ca = str(Path("own ca.pem").absolute())
+
+    async def visit() -> None:
+        async with site(running.name_server) as visitor:
+            console = visitor.console
+            console.view(None)  # The cluster itself needs neither.
+            access = ClientAccess(tls=tls, credentials=credentials)
+            console.options = msgspec.structs.replace(console.options, access=access)
+            shown = await visitor.get("/topics")
+            (line,) = forms_of(shown.text).commands
+            assert shlex.split(line) == [
+                "MQLAKE_ACCESS_KEY=o'neil",
+                *("mqlake", "--tls-ca", ca),
+                *("--tls-cert", "/c.pem", "--tls-key", "/k.pem", "--tls-verify", "ca"),
+                *("admin", "topicList", "-n", running.name_server),
+            ]
+            assert credentials.secret_key not in shown.text
+
+    asyncio.run(visit())
+
+
+def test_a_copied_command_reaches_a_cluster_with_tls_and_users(authority: Authority) -> None:
+    closed = authority.settings() | CLOSED | {"authorizationEnabled": "true"}
+    with broker(**closed) as running:
+        lines = asyncio.run(copied(running, ClientAccess(tls=ClientTls(ca=authority.ca))))
+        environment = {**os.environ, "MQLAKE_SECRET_KEY": ROOT.secret_key}
+        pasted = subprocess.run(
+            ["bash", "-c", lines[0]], env=environment, capture_output=True, text=True, check=False
+        )
+    assert lines[0].startswith("MQLAKE_ACCESS_KEY=root mqlake --tls-ca /")
+    assert pasted.returncode == 0, pasted.stderr
+    assert "broker-a" in pasted.stdout
+
+
+async def copied(running: RunningBroker, access: ClientAccess) -> list[str]:
+    """Return the commands that the first page offers to the super user."""
+    async with site(running.name_server, login=True, access=access) as visitor:
+        shown = await visitor.log_in(ROOT.access_key, ROOT.secret_key)
+        return forms_of(shown.text).commands

@@ -1,12 +1,14 @@
 """The options of `mqlake` about TLS, and the user of its environment: they apply to all connections
 of the command.
 
-The user and its password have no options: other users of a machine can read command lines.
+The user and its password have no options: other users of a machine can read command lines. The
+environment may have the user alone: then a person at a terminal types the password.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -47,6 +49,7 @@ class _AccessOptions:
     """What the options say; a process runs one command at a time."""
 
     values: dict[str, str] = {}  # noqa: RUF012 (it is replaced, not changed)
+    password = ""
 
 
 def choose(*, tls: bool, ca: str, cert: str, key: str, verify: str | None) -> None:
@@ -59,10 +62,13 @@ def choose(*, tls: bool, ca: str, cert: str, key: str, verify: str | None) -> No
         options.VERIFY: verify or "",
     }
     _AccessOptions.values = {option.name: text for option, text in given.items() if text}
+    _AccessOptions.password = ""
 
 
 def chosen() -> ClientAccess:
     """Return how the command's connections are opened.
+
+    If the environment has a user without a password, a person at a terminal is asked for it once.
 
     Raises:
         MqlakeError: only one of MQLAKE_ACCESS_KEY and MQLAKE_SECRET_KEY is set, or a variable has a
@@ -70,7 +76,19 @@ def chosen() -> ClientAccess:
     """
     from mqlake.client.access import access_of
 
-    return access_of(_AccessOptions.values, os.environ)
+    return access_of(_AccessOptions.values | _typed_password(), os.environ)
+
+
+def _typed_password() -> dict[str, str]:
+    """Return the password that a person types; nothing if it is set or nobody can be asked."""
+    user = os.environ.get(options.ACCESS_KEY.variable)
+    if not user or os.environ.get(options.SECRET_KEY.variable) or not sys.stdin.isatty():
+        return {}
+    if not _AccessOptions.password:
+        from getpass import getpass
+
+        _AccessOptions.password = getpass(f"Password of {user}: ")
+    return {options.SECRET_KEY.name: _AccessOptions.password}
 
 
 def hint(problem: str) -> str:

@@ -76,7 +76,8 @@ def _program(
     """Run RocketMQ brokers and clients; inspect, verify, query, rebuild and export their stores.
 
     Commands that connect to brokers sign their requests in the name of the user in the environment
-    variables MQLAKE_ACCESS_KEY and MQLAKE_SECRET_KEY, if these are set.
+    variables MQLAKE_ACCESS_KEY and MQLAKE_SECRET_KEY, if these are set. If only the user is set,
+    they ask for the password at a terminal.
     """
     access.choose(tls=tls, ca=ca, cert=cert, key=key, verify=verify)
 

@@ -20,14 +20,14 @@ from mqlake.console.access.changes import unchecked
 from mqlake.console.access.headers import HEADERS, SecurityHeaders
 from mqlake.console.access.hosts import OwnHostOnly
 from mqlake.console.access.visits import Visits
+from mqlake.console.cluster.aged import NO_ANSWER
 from mqlake.console.page import page
 from mqlake.console.page_error import PageError
 from mqlake.console.pages import SECTIONS
-from mqlake.console.state import Console, session_of
+from mqlake.console.state import Console, console_of, session_of
 from mqlake.errors import MqlakeError
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import BodyError, FrameError, HeaderError, RemotingError
-from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 
 _STATIC: Final = Path(__file__).parent / "static"
 
@@ -76,8 +76,7 @@ _MISSING: Final = frozenset(
 )
 _OF_CLUSTER: Final = (
     RemotingError,
-    ConnectionFailedError,
-    RequestTimeoutError,
+    *NO_ANSWER,
     FrameError,
     HeaderError,
     BodyError,
@@ -91,6 +90,8 @@ async def _failed(request: Request, error: Exception) -> Response:
     status = 502 if isinstance(error, _OF_CLUSTER) else 400
     if isinstance(error, PageError):
         advice, status = error.advice, error.status
+    elif isinstance(error, NO_ANSWER):
+        advice = _unreachable(request)
     elif isinstance(error, PartialChangeError) and error.changed:
         title = "Changed on some brokers only"
         message = message[:1].upper() + message[1:]
@@ -102,6 +103,14 @@ async def _failed(request: Request, error: Exception) -> Response:
         if not session_of(request).user:
             advice = "The cluster checks who asks. Log in as one of its users."
     return _problem(request, message, advice, status, title)
+
+
+def _unreachable(request: Request) -> str:
+    """Return what to do if a server does not answer."""
+    if request.method != "GET":
+        return "It may or may not have done it. Look before you send the form again."
+    names = console_of(request).options.name_servers
+    return f"Reload the page. If that fails, too: do the name servers ({names}) and brokers run?"
 
 
 async def _no_such_page(request: Request, error: Exception) -> Response:

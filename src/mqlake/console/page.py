@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
@@ -14,6 +13,7 @@ from starlette.responses import HTMLResponse, Response
 
 from mqlake import __version__
 from mqlake.console.access.roles import ConsoleRole
+from mqlake.console.cluster.aged import noted_old_values
 from mqlake.console.state import console_of, session_of
 
 PAGE_SIZE: Final = 100
@@ -48,11 +48,6 @@ def listing(
     number = max(1, number)
     shown = list(items[(number - 1) * size : number * size])
     return Listing(shown, len(items), number, pages, parameter)
-
-
-def shell_line(words: Iterable[object]) -> str:
-    """Return a command line that a shell takes apart into these words again."""
-    return shlex.join(str(word) for word in words)
 
 
 def bytes_text(count: float) -> str:
@@ -184,6 +179,7 @@ def page(
             read_only=console.options.read_only,
             is_stranger=session.role is ConsoleRole.STRANGER,
             notices=notices,
+            old_values=[(reason, int(age)) for reason, age in noted_old_values().items()],
             version=__version__,
             **values,
         )

@@ -6,15 +6,22 @@ import asyncio
 
 import pytest
 
-from mqlake.console.cluster.aged import AgedValues, BackgroundValue
+from mqlake.console.cluster.aged import (
+    AgedValues,
+    BackgroundValue,
+    begin_noting_old_values,
+    noted_old_values,
+)
 from mqlake.errors import MqlakeError
+from mqlake.remoting.errors import RequestTimeoutError
 
 
 class Source:
     """Counts how often it is asked, and sets the time."""
 
     def __init__(self) -> None:
-        self.now, self.asked, self.fails = 1000.0, 0, False
+        self.now, self.asked = 1000.0, 0
+        self.failure: MqlakeError | None = None
         self.open = asyncio.Event()
         self.open.set()
 
@@ -24,8 +31,8 @@ class Source:
     async def fetch(self) -> int:
         self.asked += 1
         await self.open.wait()
-        if self.fails:
-            raise MqlakeError("no")
+        if self.failure is not None:
+            raise self.failure
         return self.asked
 
 
@@ -50,11 +57,11 @@ def test_errors_are_not_kept() -> None:
     async def run() -> None:
         source = Source()
         values = AgedValues(source.time)
-        source.fails = True
+        source.failure = MqlakeError("no")
         for _ in range(2):
             with pytest.raises(MqlakeError):
                 await values.get("k", 3, source.fetch)
-        source.fails = False
+        source.failure = None
         assert await values.get("k", 3, source.fetch) == 3
 
     asyncio.run(run())
@@ -76,22 +83,43 @@ def test_old_values_are_swept() -> None:
     asyncio.run(run())
 
 
+def test_an_old_value_is_returned_if_no_server_answers() -> None:
+    async def run() -> None:
+        source = Source()
+        values = AgedValues(source.time)
+        await values.get("k", 3, source.fetch)
+        source.failure = RequestTimeoutError("1.2.3.4:1: no answer within 3 s")
+        begin_noting_old_values()
+        source.now += 50
+        assert await values.get("k", 3, source.fetch) == 1
+        assert noted_old_values() == {"1.2.3.4:1: no answer within 3 s": 50}
+        source.now += 11
+        with pytest.raises(RequestTimeoutError):
+            await values.get("k", 3, source.fetch)
+        source.failure = None
+        begin_noting_old_values()
+        assert await values.get("k", 3, source.fetch) == 4
+        assert noted_old_values() == {}
+
+    asyncio.run(run())
+
+
 def test_a_slow_value_is_fetched_in_the_background() -> None:
     async def run() -> None:
         source = Source()
         value = BackgroundValue(source.time, source.fetch)
         source.open.clear()
-        assert (await value.latest(0))[0] is None
-        assert (await value.latest(0))[0] is None
+        assert (await value.latest(0)).value is None
+        assert (await value.latest(0)).value is None
         source.open.set()
-        assert (await value.latest(60))[0] == 1
+        assert (await value.latest(60)).value == 1
         source.now += 20
-        assert await value.latest(0) == (1, 20)
+        assert await value.latest(0) == (1, 20, "")
         source.now += 1
-        assert (await value.latest(0))[0] == 1
+        assert (await value.latest(0)).value == 1
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        assert (await value.latest(0))[0] == 2
+        assert (await value.latest(0)).value == 2
 
     asyncio.run(run())
 
@@ -100,10 +128,16 @@ def test_a_slow_value_that_fails_is_tried_again() -> None:
     async def run() -> None:
         source = Source()
         value = BackgroundValue(source.time, source.fetch)
-        source.fails = True
-        with pytest.raises(MqlakeError):
-            await value.latest(60)
-        source.fails = False
-        assert (await value.latest(60))[0] == 2
+        source.failure = MqlakeError("no")
+        assert await value.latest(60) == (None, 1000, "no")
+        source.failure = None
+        assert (await value.latest(60)).value == 2
+        source.now += 21
+        source.failure = MqlakeError("no")
+        await value.latest(0)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        source.now += 9
+        assert await value.latest(0) == (2, 30, "no")
 
     asyncio.run(run())

@@ -142,3 +142,22 @@ def test_members_are_paged(running: RunningBroker, monkeypatch: pytest.MonkeyPat
 
     with running.consumer("pages", "paged"), running.consumer("pages", "paged"):
         asyncio.run(visit())
+
+
+def test_groups_of_brokers_are_listed_only_if_asked_for(running: RunningBroker) -> None:
+    send(running, "owned", 1)
+    consume(running, "own", "owned", 1)
+
+    async def visit() -> None:
+        async with site(running.name_server) as visitor:
+            normal = words(await visitor.get("/groups"))
+            assert " own " in normal
+            assert "TOOLS_CONSUMER" not in normal
+            system = words(await visitor.get("/groups?kind=system"))
+            assert "TOOLS_CONSUMER" in system
+            assert " own " not in system
+            every = words(await visitor.get("/groups?kind=all"))
+            assert "TOOLS_CONSUMER" in every
+            assert " own " in every
+
+    asyncio.run(visit())

@@ -121,7 +121,7 @@ def console(
 
     options = ConsoleOptions(
         name_servers=names,
-        stores=tuple(data.store or ()),
+        stores=tuple(each.absolute() for each in data.store or ()),
         tables=tuple(data.table or ()),
         archives=tuple(data.archive or ()),
         schemas=data.schemas,

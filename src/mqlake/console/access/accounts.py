@@ -10,12 +10,12 @@ from mqlake.admin import users
 from mqlake.admin.admin import Admin
 from mqlake.client.access import ClientAccess
 from mqlake.console.access.roles import ConsoleRole
+from mqlake.console.cluster.aged import NO_ANSWER
 from mqlake.console.page_error import PageError
 from mqlake.errors import MqlakeError
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.signature import Credentials
-from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 
 _SUPER = "super"
 
@@ -71,7 +71,6 @@ async def role_of(
 
 
 _SILENT: Final = "silent"
-_NO_ANSWER: Final = (ConnectionFailedError, RequestTimeoutError, TimeoutError)
 
 
 async def _is_known(admin: Admin, broker: str, seconds: float) -> bool | str:
@@ -82,7 +81,7 @@ async def _is_known(admin: Admin, broker: str, seconds: float) -> bool | str:
     try:
         async with asyncio.timeout(seconds):
             await admin.ask(broker, RequestCode.GET_BROKER_RUNTIME_INFO)
-    except _NO_ANSWER:
+    except (*NO_ANSWER, TimeoutError):
         return _SILENT
     except RemotingError as error:
         if error.code != ResponseCode.NO_PERMISSION:

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mqlake.console.access.roles import ConsoleRole
 from mqlake.console.access.sessions import ConsoleSession
+from mqlake.console.cluster.aged import begin_noting_old_values
 from mqlake.console.state import Console
 
 LOGIN: Final = "/login"
@@ -44,6 +45,7 @@ class Visits:
             await self._app(scope, receive, send)
             return
         self._console.sweep()
+        begin_noting_old_values()
         request = Request(scope)
         token = request.cookies.get(self._console.cookie, "")
         by_visitor = REFRESH_HEADER not in request.headers

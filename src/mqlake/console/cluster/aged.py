@@ -1,17 +1,44 @@
-"""Values that are fetched again once they are too old."""
+"""Values that are fetched again once they are too old.
+
+If no server answers, pages show the last value, and say how old it is.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Generic, TypeVar, cast
+from contextvars import ContextVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
+
+from mqlake.errors import MqlakeError
+from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 
 T = TypeVar("T")
+
+NO_ANSWER: Final = (ConnectionFailedError, RequestTimeoutError)
+"""How a request fails whose server does not answer."""
 
 _MOST: Final = 2000
 _OLD: Final = 60.0
 _AGE: Final = 20.0
+_old_values: ContextVar[dict[str, float] | None] = ContextVar("old_values", default=None)
+
+
+def begin_noting_old_values() -> None:
+    """Note from now on, in this request, which old values are returned."""
+    _old_values.set({})
+
+
+def noted_old_values() -> dict[str, float]:
+    """Return why this request got old values: ages in seconds, by the reason."""
+    return _old_values.get() or {}
+
+
+def _note_old_value(reason: str, age: float) -> None:
+    noted = _old_values.get()
+    if noted is not None:
+        noted[reason] = max(age, noted.get(reason, 0.0))
 
 
 class AgedValues:
@@ -29,7 +56,7 @@ class AgedValues:
         self._fetching: dict[object, tuple[asyncio.Lock, int]] = {}
 
     async def get(self, key: object, age: float, fetch: Callable[[], Awaitable[T]]) -> T:
-        """Return a value that is at most so old.
+        """Return a value that is at most so old, or an older one if no server answers.
 
         Args:
             age: seconds.
@@ -45,7 +72,10 @@ class AgedValues:
                 known = self._values.get(key)
                 if known is not None and self._now() - known[0] <= age:
                     return cast("T", known[1])
-                fetched = await fetch()
+                try:
+                    fetched = await fetch()
+                except NO_ANSWER as error:
+                    return cast("T", self._last(key, error))
                 self._values[key] = (self._now(), fetched)
                 self._values.move_to_end(key)
                 while len(self._values) > _MOST:
@@ -58,6 +88,14 @@ class AgedValues:
             else:
                 self._fetching[key] = (lock, waiting - 1)
 
+    def _last(self, key: object, error: MqlakeError) -> object:
+        """Return the last value of a key, and note its age; raise the error if there is none."""
+        known = self._values.get(key)
+        if known is None or self._now() - known[0] > _OLD:
+            raise error
+        _note_old_value(str(error), self._now() - known[0])
+        return known[1]
+
     def sweep(self) -> None:
         """Forget what is too old for every page."""
         while self._values:
@@ -69,6 +107,20 @@ class AgedValues:
     def forget(self) -> None:
         """Forget all values: something was changed."""
         self._values.clear()
+
+
+class LatestValue(NamedTuple, Generic[T]):
+    """What was last fetched.
+
+    Attributes:
+        value: None if there is none yet.
+        age: of the value, in seconds.
+        problem: why the last attempt to fetch it failed; empty if it did not.
+    """
+
+    value: T | None
+    age: float
+    problem: str = ""
 
 
 class BackgroundValue(Generic[T]):
@@ -85,16 +137,14 @@ class BackgroundValue(Generic[T]):
         self._now, self._fetch = now, fetch
         self._value: T | None = None
         self._at = self._begun = self._took = 0.0
+        self._problem = ""
         self._task: asyncio.Task[None] | None = None
 
-    async def latest(self, patience: float) -> tuple[T | None, float]:
-        """Return the last value, and its age in seconds; None if the first one is not there yet.
+    async def latest(self, patience: float) -> LatestValue[T]:
+        """Return the last value.
 
         Args:
             patience: seconds to wait for the first value.
-
-        Raises:
-            MqlakeError: the value cannot be fetched.
         """
         is_old = self._now() - self._begun > max(_AGE, 10 * self._took)
         if self._task is None and (self._value is None or is_old):
@@ -105,8 +155,8 @@ class BackgroundValue(Generic[T]):
             await asyncio.wait({task}, timeout=patience)
         if task is not None and task.done():
             self._task = None
-            task.result()
-        return self._value, self._now() - self._at
+            task.result()  # An error in the program is shown as one.
+        return LatestValue(self._value, self._now() - self._at, self._problem)
 
     def close(self) -> None:
         """Stop fetching."""
@@ -115,5 +165,9 @@ class BackgroundValue(Generic[T]):
 
     async def _update(self) -> None:
         begun = self._now()
-        self._value = await self._fetch()
-        self._at, self._took = begun, self._now() - begun
+        try:
+            self._value = await self._fetch()
+            self._at, self._problem = begun, ""
+        except MqlakeError as error:
+            self._problem = str(error)
+        self._took = self._now() - begun

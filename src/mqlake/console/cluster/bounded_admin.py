@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from mqlake.admin.admin import Admin
 from mqlake.client.access import ClientAccess
 from mqlake.client.cluster import TIMEOUT
+from mqlake.console.cluster.aged import NO_ANSWER, AgedValues
 from mqlake.errors import MqlakeError
+from mqlake.protocol.bodies.route import ClusterInfo, TopicRouteData
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Body, Command
 from mqlake.protocol.command import request as request_of
@@ -18,6 +21,8 @@ from mqlake.protocol.header import Header
 from mqlake.protocol.signature import Credentials
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 
+_CLUSTER_AGE: Final = 3.0
+_ROUTE_AGE: Final = 1.0
 _READS: Final = ("GET_", "QUERY_", "VIEW_", "SEARCH_", "PULL_")
 _PROBE: Final = RequestCode.GET_BROKER_RUNTIME_INFO
 """A server that answers it answers, whatever it says: name servers refuse it."""
@@ -32,11 +37,14 @@ class BoundedAdmin(Admin):
 
     A request that reads has few seconds. A server that has not answered is probed in the
     background until it does; meanwhile, requests to it fail at once, so that only the first page
-    waits for it.
+    waits for it. If no name server answers, brokers and routes are those that it has stated last.
 
     Args:
         seconds: that a request has which reads; one that changes something has more.
         now: returns seconds.
+
+    Attributes:
+        kept: answers that are kept for a few seconds.
     """
 
     def __init__(
@@ -49,6 +57,7 @@ class BoundedAdmin(Admin):
     ) -> None:
         super().__init__(name_servers, tls=access.tls, credentials=credentials)
         self._seconds, self._now = seconds, now
+        self.kept = AgedValues(now)
         self._silent: dict[str, MqlakeError] = {}
         self._asked: dict[str, float] = {}
         self._probes: set[asyncio.Task[None]] = set()
@@ -59,6 +68,20 @@ class BoundedAdmin(Admin):
             task.cancel()
         await asyncio.gather(*self._probes, return_exceptions=True)
         await super().close()
+
+    @property
+    def silent_servers(self) -> Mapping[str, MqlakeError]:
+        """The servers that do not answer now, by address, and how the last request failed."""
+        return self._silent
+
+    async def cluster_info(self) -> ClusterInfo:
+        """Return all brokers that are registered, as name servers stated seconds ago."""
+        return await self.kept.get("brokers", _CLUSTER_AGE, super().cluster_info)
+
+    async def route(self, topic: str) -> TopicRouteData:
+        """Return the route of a topic, as name servers stated seconds ago."""
+        fetch = partial(super().route, topic)
+        return await self.kept.get(("route", topic), _ROUTE_AGE, fetch)
 
     async def ask(
         self,
@@ -95,7 +118,7 @@ class BoundedAdmin(Admin):
         try:
             async with asyncio.timeout(limit):
                 return await ask(limit)
-        except (ConnectionFailedError, RequestTimeoutError, TimeoutError) as error:
+        except (*NO_ANSWER, TimeoutError) as error:
             raise self._noted(address, error, limit, is_usual=seconds == TIMEOUT) from None
 
     def _limit(self, code: RequestCode, seconds: float) -> float:
@@ -118,7 +141,7 @@ class BoundedAdmin(Admin):
         if isinstance(error, MqlakeError):
             reason = error
         else:
-            reason = RequestTimeoutError(f"{address}: no answer within {limit:.0f} s")
+            reason = RequestTimeoutError(f"{address}: no answer within {limit:g} s")
         is_silent = is_usual or isinstance(error, ConnectionFailedError)
         if is_silent and address not in self._silent:
             self._silent[address], self._asked[address] = reason, self._now()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping
+from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
 from mqlake.admin import brokers
 from mqlake.client.cluster import MASTER
+from mqlake.console.cluster.aged import NO_ANSWER
 from mqlake.console.cluster.attention import (
     AttentionNote,
     clock_difference,
@@ -17,14 +19,13 @@ from mqlake.console.cluster.attention import (
 from mqlake.console.cluster.view import SECONDS, ClusterView
 from mqlake.errors import MqlakeError
 from mqlake.protocol.bodies.ha import HaRuntimeInfo
-from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 from mqlake.storage.clock import SystemClock
 
 T = TypeVar("T")
 
 _PATIENCE: Final = 3.0
 """Seconds that a page waits for a broker."""
-_CONFIG_AGE: Final = 30.0
+_SETTINGS_AGE: Final = 30.0
 
 
 class BrokerSummary(NamedTuple):
@@ -73,6 +74,24 @@ async def broker_states(view: ClusterView) -> list[BrokerSummary]:
     return await view.kept.get("broker states", SECONDS, fetch)
 
 
+async def status_of(view: ClusterView, address: str) -> Mapping[str, str]:
+    """Return the runtime status of a broker."""
+    fetch = partial(brokers.status, view.admin, address)
+    return await view.kept.get(("status of", address), SECONDS, fetch)
+
+
+async def settings_of(
+    view: ClusterView, address: str, age: float = _SETTINGS_AGE
+) -> Mapping[str, str]:
+    """Return the settings of a broker.
+
+    Args:
+        age: how many seconds old they may be.
+    """
+    fetch = partial(brokers.config, view.admin, address)
+    return await view.kept.get(("settings of", address), age, fetch)
+
+
 async def _state(
     view: ClusterView, cluster: str, name: str, broker_id: int, address: str, slaves: int
 ) -> BrokerSummary:
@@ -81,14 +100,9 @@ async def _state(
     ha: HaRuntimeInfo | None = None
     is_master = broker_id == MASTER
     if facts is not None:
-        admin = view.admin
-
-        async def fetch_config() -> Mapping[str, str]:
-            return await _or_nothing(brokers.config(admin, address), {})
-
-        config = await view.kept.get(("config", address), _CONFIG_AGE, fetch_config)
+        config = await _or_nothing(settings_of(view, address), {})
         if is_master and slaves > 0:
-            ha = await _or_nothing(brokers.ha_status(admin, address), None)
+            ha = await _or_nothing(brokers.ha_status(view.admin, address), None)
     now = SystemClock().milliseconds()
     shown = facts or {}
     return BrokerSummary(
@@ -121,7 +135,7 @@ async def _facts(view: ClusterView, address: str) -> dict[str, str] | None:
     try:
         async with asyncio.timeout(_PATIENCE):
             return await brokers.status(view.admin, address)
-    except (ConnectionFailedError, RequestTimeoutError, TimeoutError):
+    except (*NO_ANSWER, TimeoutError):
         return None
     except MqlakeError:
         return {}  # This user may not see it, or the answer is malformed.

@@ -43,6 +43,11 @@ class GroupState(NamedTuple):
     missing: Sequence[str] = ()
 
     @property
+    def is_known(self) -> bool:
+        """Whether a broker reported offsets, or all that answer have none."""
+        return bool(self.progress) or not self.missing
+
+    @property
     def lag(self) -> int:
         """Messages that the group has not consumed."""
         return sum(max(0, each.lag) for each in self.progress)

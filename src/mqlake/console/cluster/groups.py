@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from mqlake.admin import groups, topics
 from mqlake.admin.each_broker import BrokerFailure, read_each
 from mqlake.console.cluster.diagnosis import GroupState
-from mqlake.console.cluster.members import membership
+from mqlake.console.cluster.members import ConnectedMembers, membership
 from mqlake.console.cluster.view import ClusterView
 from mqlake.errors import MqlakeError
 from mqlake.formats.config.subscription_group import SubscriptionGroup, SubscriptionGroups
@@ -18,12 +18,22 @@ from mqlake.protocol.bodies.stats import BrokerConsumeStats
 from mqlake.protocol.body import decode_answer
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.headers.admin import BrokerConsumeStatsHeader
+from mqlake.protocol.naming import SYSTEM_GROUP_PREFIX, SYSTEM_GROUPS
 from mqlake.storage.clock import SystemClock
 
 _AGE: Final = 5.0
 _PATIENCE: Final = 60.0
 _TOPICS: Final = 20
 """Topics of a group whose rates a page asks for."""
+
+
+KINDS: Final = ("normal", "system")
+
+
+def kind_of(name: str) -> str:
+    """Return the kind of a group: those of brokers and of RocketMQ's own services are "system"."""
+    is_system = name in SYSTEM_GROUPS or name.startswith(SYSTEM_GROUP_PREFIX)
+    return "system" if is_system else "normal"
 
 
 class GroupRow(NamedTuple):
@@ -105,20 +115,20 @@ async def _tables(
     A request for the settings of one group would create it on a broker that creates groups.
     """
 
-    async def fetch() -> Mapping[str, Mapping[str, SubscriptionGroup] | BrokerFailure]:
-        masters = await view.masters()
-        asked = await asyncio.gather(*(_table(view, *each) for each in masters.items()))
-        return dict(zip(masters, asked, strict=True))
-
-    return await view.kept.get("group tables", _AGE, fetch)
+    masters = await view.masters()
+    asked = await asyncio.gather(*(_table(view, *each) for each in masters.items()))
+    return dict(zip(masters, asked, strict=True))
 
 
 async def _table(
     view: ClusterView, broker: str, address: str
 ) -> Mapping[str, SubscriptionGroup] | BrokerFailure:
-    try:
+    async def fetch() -> Mapping[str, SubscriptionGroup]:
         answer = await view.admin.ask(address, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
         return decode_answer(SubscriptionGroups, answer.body).subscription_group_table
+
+    try:
+        return await view.kept.get(("group table", address), _AGE, fetch)
     except MqlakeError as error:
         return BrokerFailure(broker, error)
 
@@ -164,7 +174,23 @@ async def group_state(view: ClusterView, group: str) -> GroupState:
             missing=[each.missing("its queues are missing") for each in silent],
         )
 
-    return await view.kept.get(("group", group), 2.0, fetch)
+    silent: list[BrokerFailure] = []
+    kept = view.kept.get(("group", group), 2.0, fetch)
+    return await view.known(kept, None, silent) or _unknown(silent)
+
+
+def _unknown(silent: list[BrokerFailure]) -> GroupState:
+    """Return the state of a group of which no broker tells anything."""
+    members = [each.missing("its members are missing") for each in silent]
+    return GroupState(
+        [],
+        ConnectedMembers([], {}, "", "", False, members),
+        {},
+        0.0,
+        0.0,
+        SystemClock().milliseconds(),
+        missing=[each.missing("its queues are missing") for each in silent],
+    )
 
 
 async def _rate(view: ClusterView, topic: str, group: str) -> float:
@@ -178,8 +204,14 @@ async def _rate(view: ClusterView, topic: str, group: str) -> float:
 
 async def config_of(view: ClusterView, group: str) -> dict[str, SubscriptionGroup]:
     """Return a group's settings on each broker that has it."""
+    found = await configs(view, group)
+    return {k: each for k, each in found.items() if not isinstance(each, BrokerFailure)}
+
+
+async def configs(view: ClusterView, group: str) -> dict[str, SubscriptionGroup | BrokerFailure]:
+    """Return a group's settings on each broker that has it, or why they are unknown."""
     return {
-        broker: table[group]
+        broker: table if isinstance(table, BrokerFailure) else table[group]
         for broker, table in (await _tables(view)).items()
-        if not isinstance(table, BrokerFailure) and group in table
+        if isinstance(table, BrokerFailure) or group in table
     }

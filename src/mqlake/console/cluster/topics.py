@@ -17,6 +17,10 @@ from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.naming import is_system_topic
 
 _AGE: Final = 10.0
+_STATE_AGE: Final = 2.0
+_GROUPS: Final = 20
+"""Groups whose rates a page asks for."""
+_LACKING: Final = "its queues and rates are missing"
 
 KINDS: Final = ("normal", "retry", "dead letters", "system")
 
@@ -38,6 +42,23 @@ class TopicRow(NamedTuple):
     queues: str
     permission: str
     brokers: int
+
+
+class TopicState(NamedTuple):
+    """What is known of a topic's queues and groups.
+
+    Attributes:
+        in_rate: messages a second.
+        groups: the first groups that consume it, with their messages a second and in a day.
+        more_groups: the others.
+        missing: sentences about the brokers that did not answer.
+    """
+
+    queues: Sequence[topics.QueueStatus]
+    in_rate: float
+    groups: Sequence[tuple[str, float, int]]
+    more_groups: Sequence[str]
+    missing: Sequence[str]
 
 
 class TopicSettingsTables(NamedTuple):
@@ -75,26 +96,53 @@ async def names(view: ClusterView) -> list[str]:
 async def tables(view: ClusterView) -> TopicSettingsTables:
     """Return the settings of all topics, with one request to each master."""
 
-    async def fetch() -> TopicSettingsTables:
-        masters = await view.masters()
-        asked = [_table(view, *each) for each in masters.items()]
-        found = dict(zip(masters, await asyncio.gather(*asked), strict=True))
-        return TopicSettingsTables(
-            {k: table for k, table in found.items() if not isinstance(table, BrokerFailure)},
-            [table for table in found.values() if isinstance(table, BrokerFailure)],
-        )
-
-    return await view.kept.get("topic tables", _AGE, fetch)
+    masters = await view.masters()
+    asked = [_table(view, *each) for each in masters.items()]
+    found = dict(zip(masters, await asyncio.gather(*asked), strict=True))
+    return TopicSettingsTables(
+        {k: table for k, table in found.items() if not isinstance(table, BrokerFailure)},
+        [table for table in found.values() if isinstance(table, BrokerFailure)],
+    )
 
 
 async def _table(
     view: ClusterView, broker: str, address: str
 ) -> Mapping[str, Topic] | BrokerFailure:
-    try:
+    async def fetch() -> Mapping[str, Topic]:
         answer = await view.admin.ask(address, RequestCode.GET_ALL_TOPIC_CONFIG)
         return decode_answer(Topics, answer.body).topic_config_table
+
+    try:
+        return await view.kept.get(("topic table", address), _AGE, fetch)
     except MqlakeError as error:
         return BrokerFailure(broker, error)
+
+
+async def topic_state(view: ClusterView, topic: str) -> TopicState:
+    """Return what is known of a topic's queues and groups."""
+
+    async def fetch() -> TopicState:
+        silent: list[BrokerFailure] = []
+        admin = view.admin
+        queues = await topics.status(admin, topic, silent)
+        names = await topics.groups(admin, topic, silent)
+        asked = [
+            topics.measured(admin, topic, "GROUP_GET_NUMS", f"{topic}@{name}", silent)
+            for name in names[:_GROUPS]
+        ]
+        into, *out = await asyncio.gather(
+            topics.measured(admin, topic, "TOPIC_PUT_NUMS", topic, silent), *asked
+        )
+        rates = [(name, rate, int(total)) for name, (rate, total) in zip(names, out, strict=False)]
+        return TopicState(queues, into[0], rates, names[_GROUPS:], _missing(silent))
+
+    silent: list[BrokerFailure] = []
+    kept = view.kept.get(("topic", topic), _STATE_AGE, fetch)
+    return await view.known(kept, None, silent) or TopicState([], 0.0, [], [], _missing(silent))
+
+
+def _missing(silent: list[BrokerFailure]) -> list[str]:
+    return [each.missing(_LACKING) for each in {one.broker: one for one in silent}.values()]
 
 
 def rows(found: list[str], known: TopicSettingsTables) -> list[TopicRow]:

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 from mqlake.admin.admin import Admin
-from mqlake.admin.each_broker import change_each
+from mqlake.admin.each_broker import BrokerFailure, change_each
 from mqlake.client.access import ClientAccess
 from mqlake.client.cluster import MASTER, MasterBroker
-from mqlake.console.cluster.aged import AgedValues, BackgroundValue
+from mqlake.console.cluster.aged import NO_ANSWER, AgedValues, BackgroundValue
 from mqlake.console.cluster.bounded_admin import BoundedAdmin
 from mqlake.protocol.bodies.route import BrokerData
 from mqlake.protocol.signature import Credentials
@@ -70,10 +70,11 @@ class ClusterView:
         seconds: float,
         now: Callable[[], float],
     ) -> None:
-        self.admin: Admin = BoundedAdmin(
+        self._bounded = BoundedAdmin(
             name_servers, access, credentials or access.credentials, seconds, now
         )
-        self.kept = AgedValues(now)
+        self.admin: Admin = self._bounded
+        self.kept: AgedValues = self._bounded.kept
         self.rates = ClusterRates()
         self._now = now
         self._slow: dict[str, BackgroundValue[Any]] = {}
@@ -92,9 +93,33 @@ class ClusterView:
         """
         return self._slow.setdefault(name, BackgroundValue(self._now, fetch))
 
+    async def known(self, asked: Awaitable[T], nothing: T, silent: list[BrokerFailure]) -> T:
+        """Return what a page asked for; `nothing` if no broker answers.
+
+        Args:
+            silent: gets the brokers that do not answer, if none does.
+        """
+        try:
+            return await asked
+        except NO_ANSWER as error:
+            silent += await self._silent_masters() or [BrokerFailure("The cluster", error)]
+            return nothing
+
+    async def _silent_masters(self) -> list[BrokerFailure]:
+        reasons = self._bounded.silent_servers
+        try:
+            masters = await self.masters()
+        except NO_ANSWER:
+            return []
+        return [
+            BrokerFailure(name, reasons[address])
+            for name, address in masters.items()
+            if address in reasons
+        ]
+
     async def brokers(self) -> list[BrokerData]:
         """Return all brokers that are registered, by cluster and name."""
-        info = await self.kept.get("brokers", SECONDS, self.admin.cluster_info)
+        info = await self.admin.cluster_info()
         table = info.broker_addr_table.values()
         return sorted(table, key=lambda each: (each.cluster, each.broker_name))
 

@@ -138,10 +138,7 @@ async def by_time(
 
 def _merged(results: list[_QueueMatches], most: int, stopped: list[str]) -> SearchResult:
     """Return the first messages of all queues. Each queue has contributed its first ones."""
-    found = sorted(
-        (each for result in results for each in result.found),
-        key=lambda each: (each.record.store_timestamp, each.broker, each.record.physical_offset),
-    )
+    found = sorted((each for result in results for each in result.found), key=_stored)
     shown = found[:most]
     has_more = len(found) > most or any(each.has_more or each.problem for each in results)
     later, wider = None, False
@@ -153,6 +150,11 @@ def _merged(results: list[_QueueMatches], most: int, stopped: list[str]) -> Sear
             later += 1
         stopped = [f"Stopped after {len(shown):,} messages; there may be later ones.", *stopped]
     return SearchResult(shown, not stopped, stopped, later, wider)
+
+
+def _stored(found: FoundMessage) -> tuple[int, str, int]:
+    """Return by what messages are sorted: store time, then the order in the log of a broker."""
+    return (found.record.store_timestamp, found.broker, found.record.physical_offset)
 
 
 class _QueueSearch:
@@ -247,7 +249,7 @@ async def by_key(
                 " be more. Choose a range of times."
             )
     stopped += [each.missing("its messages were not searched") for each in silent]
-    found.sort(key=lambda each: each.record.store_timestamp)
+    found.sort(key=_stored)
     return SearchResult(found, not stopped, stopped)
 
 
@@ -312,9 +314,7 @@ async def tail(view: ClusterView, topic: str, tags: str, most: int) -> SearchRes
         return [FoundMessage(broker.name, light(each)) for each in records]
 
     lists = await asyncio.gather(*(newest(queue) for queue in chosen))
-    found = sorted(
-        (each for one in lists for each in one), key=lambda each: -each.record.store_timestamp
-    )
+    found = sorted((each for one in lists for each in one), key=_stored, reverse=True)
     text = f"The newest messages of {len(chosen)} of {len(queues)} queues with messages."
     texts = [text, *dict.fromkeys(each.missing("its messages are missing") for each in silent)]
     return SearchResult(found[:most], len(chosen) == len(queues) and not silent, texts)

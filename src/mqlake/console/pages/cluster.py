@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -9,9 +10,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from mqlake.admin import brokers
-from mqlake.console.cluster.brokers import broker_states
-from mqlake.console.page import page, shell_line
+from mqlake.admin.each_broker import BrokerFailure
+from mqlake.console.cluster.aged import NO_ANSWER
+from mqlake.console.cluster.brokers import broker_states, settings_of, status_of
+from mqlake.console.cluster.view import SECONDS
+from mqlake.console.commands import admin_line
+from mqlake.console.page import page
 from mqlake.console.state import cluster_of, console_of
 
 _SECRETS: Final = ("password", "secret", "credential", "authenticationuser", "token", "header")
@@ -43,7 +47,7 @@ async def _overview(request: Request) -> Response:
         out_rate=sum(each.out_rate for each in states),
         plot=msgspec.json.encode(plot).decode() if rates.columns else "",
         name_servers=names,
-        line=shell_line(["mqlake", "admin", "clusterList", "-n", names]),
+        line=admin_line(request, "clusterList"),
     )
 
 
@@ -58,7 +62,6 @@ async def _broker(request: Request) -> Response:
     known = [
         data.broker_name for data in await view.brokers() if address in data.broker_addrs.values()
     ]
-    names = console_of(request).options.name_servers
     if not known:
         return page(
             request,
@@ -68,14 +71,24 @@ async def _broker(request: Request) -> Response:
             message=f"No broker is registered at {address[:100]!r}",
             advice="It may have moved, or stopped.",
         )
+    facts: Mapping[str, str] = {}
+    settings: Mapping[str, str] = {}
+    missing = ""
+    try:
+        facts = await status_of(view, address)
+        settings = await settings_of(view, address, SECONDS)
+    except NO_ANSWER as error:
+        lacking = "its settings are missing" if facts else "its state and its settings are missing"
+        missing = BrokerFailure(known[0], error).missing(lacking)
     return page(
         request,
         "cluster/broker.html",
         title=f"Broker {known[0]} at {address}",
-        facts=sorted((await brokers.status(view.admin, address)).items()),
+        facts=sorted(facts.items()),
         settings=[
             (name, "(not shown)" if _is_secret(name) else value)
-            for name, value in sorted((await brokers.config(view.admin, address)).items())
+            for name, value in sorted(settings.items())
         ],
-        line=shell_line(["mqlake", "admin", "brokerStatus", "-n", names, "-b", address]),
+        missing=missing,
+        line=admin_line(request, "brokerStatus", "-b", address),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -12,14 +12,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from mqlake.admin import brokers, messages
+from mqlake.admin import messages
 from mqlake.admin.each_broker import BrokerFailure
 from mqlake.client.cluster import MasterBroker
 from mqlake.console.access.changes import change, check_role, done, needs
 from mqlake.console.access.forms import PostedForm
 from mqlake.console.access.roles import ConsoleRole
+from mqlake.console.cluster.aged import NO_ANSWER
+from mqlake.console.cluster.brokers import settings_of
 from mqlake.console.cluster.view import ClusterView
-from mqlake.console.page import listing, page, shell_line, url
+from mqlake.console.commands import admin_line
+from mqlake.console.page import listing, page, url
 from mqlake.console.page_error import PageError
 from mqlake.console.pages.store_files import store_of
 from mqlake.console.state import cluster_of, console_of
@@ -33,7 +36,6 @@ from mqlake.formats.consume_queue import (
 )
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
-from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 from mqlake.storage.clock import SystemClock
 
 KINDS: Final = (
@@ -44,7 +46,6 @@ KINDS: Final = (
 Search = Callable[[WaitingSource, Sequence[int]], Awaitable[WaitingMessages]]
 
 _SECONDS: Final = 3.0
-_SETTINGS_SECONDS: Final = 30.0
 _RECALL: Final = "recallMessageEnable"
 _LEVELS: Final = "messageDelayLevel"
 
@@ -83,11 +84,10 @@ async def _search_half(source: WaitingSource, levels: Sequence[int]) -> WaitingM
     return await half(source)
 
 
-async def _settings(cluster: ClusterView, broker: MasterBroker) -> dict[str, str]:
+async def _settings(cluster: ClusterView, broker: MasterBroker) -> Mapping[str, str]:
     """Return a broker's settings; none if the visitor may not see them."""
-    ask = partial(brokers.config, cluster.admin, broker.name)
     try:
-        return await cluster.kept.get(("settings of", broker.name), _SETTINGS_SECONDS, ask)
+        return await settings_of(cluster, broker.address)
     except RemotingError as error:
         if error.code != ResponseCode.NO_PERMISSION:
             raise
@@ -115,7 +115,8 @@ async def _show(request: Request, template: str, search: Search) -> Response:
     cluster = cluster_of(request)
     store = request.query_params.get("store", "")
     names = sorted(await cluster.masters())
-    name, can_recall = "", False
+    name = ""
+    settings: Mapping[str, str] = {}
     if store:
         check_role(request, ConsoleRole.ADMIN)
         path = store_of(request, store)
@@ -134,11 +135,11 @@ async def _show(request: Request, template: str, search: Search) -> Response:
         try:
             found = await cluster.kept.get((search, name), _SECONDS, find)
             settings = await _settings(cluster, broker)
-        except (ConnectionFailedError, RequestTimeoutError) as error:
+        except NO_ANSWER as error:
             # The page lets the visitor choose another broker.
             text = BrokerFailure(name, error).missing("its messages are missing")
-            found, settings = WaitingMessages([], [], [text]), {}
-        can_recall = settings.get(_RECALL, "").strip().lower() == "true"
+            found = WaitingMessages([], [], [text])
+    can_recall = settings.get(_RECALL, "").strip().lower() == "true"
     return _listed(request, template, found, names=names, broker=name, can_recall=can_recall)
 
 
@@ -167,16 +168,16 @@ def _listed(
         group=group,
         now=SystemClock().milliseconds(),
         messages=listing(request, matching),
-        recall_line=partial(_recall_line, console_of(request).options.name_servers, broker),
+        recall_line=partial(_recall_line, request, broker),
         popped=listing(request, popped),
         stopped=found.stopped,
         **values,
     )
 
 
-def _recall_line(names: str, broker: str, message: WaitingMessage) -> str:
-    words = ("recallMessage", "-n", names, "-t", message.topic, "-b", broker)
-    return shell_line(["mqlake", "admin", *words, "--recallHandle", message.handle or "HANDLE"])
+def _recall_line(request: Request, broker: str, message: WaitingMessage) -> str:
+    words = ("-t", message.topic, "-b", broker, "--recallHandle", message.handle or "HANDLE")
+    return admin_line(request, "recallMessage", *words)
 
 
 async def _recall(request: Request, form: PostedForm) -> Response:

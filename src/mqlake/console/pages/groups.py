@@ -16,9 +16,10 @@ from mqlake.console.access.changes import change, done
 from mqlake.console.access.forms import PostedForm
 from mqlake.console.cluster import groups as group_data
 from mqlake.console.cluster.diagnosis import diagnosis, owners, queue_of
-from mqlake.console.page import listing, page, shell_line, url
+from mqlake.console.commands import admin_line
+from mqlake.console.page import listing, page, url
 from mqlake.console.page_error import PageError
-from mqlake.console.state import cluster_of, console_of
+from mqlake.console.state import cluster_of
 from mqlake.errors import MqlakeError
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.topic_names import RETRY_PREFIX
@@ -47,21 +48,17 @@ def routes() -> list[BaseRoute]:
     ]
 
 
-def _command(request: Request, name: str, *words: object) -> str:
-    names = console_of(request).options.name_servers
-    return shell_line(["mqlake", "admin", name, "-n", names, *words])
-
-
 async def _list(request: Request) -> Response:
     view, query = cluster_of(request), request.query_params
     text, order = query.get("q", "").strip(), query.get("order", "lag")
+    kind = query.get("kind", "normal")
     found = await group_data.group_names(view)
-    lags, age = await view.background("lags", lambda: group_data.all_lags(view)).latest(_PATIENCE)
-    known = lags.rows if lags else {}
+    lags = await view.background("lags", lambda: group_data.all_lags(view)).latest(_PATIENCE)
+    known = lags.value.rows if lags.value else {}
     rows = [
         known.get(name) or group_data.GroupRow(name)
         for name in found.names
-        if text.lower() in name.lower()
+        if text.lower() in name.lower() and kind in ("all", group_data.kind_of(name))
     ]
     if order == "lag":
         rows.sort(key=lambda row: -(row.lag or 0))
@@ -70,11 +67,13 @@ async def _list(request: Request) -> Response:
         "groups/list.html",
         title="Consumer groups",
         listing=listing(request, rows),
-        missing=[*found.missing, *(lags.missing if lags else ())],
-        age=None if lags is None else int(age),
+        missing=[*found.missing, *(lags.value.missing if lags.value else ())],
+        lags=lags,
         q=text,
         order=order,
-        line=_command(request, "consumerProgress"),
+        kind=kind,
+        kinds=("all", *group_data.KINDS),
+        line=admin_line(request, "consumerProgress"),
     )
 
 
@@ -140,11 +139,11 @@ async def _group(request: Request) -> Response:
 def _lines(request: Request, group: str, topic: str) -> dict[str, str]:
     of_topic = ("-g", group, "-t", topic)
     return {
-        "progress": _command(request, "consumerProgress", "-g", group),
-        "members": _command(request, "consumerConnection", "-g", group),
-        "reset": _command(request, "resetOffsetByTime", *of_topic, "-s", "now"),
-        "skip": _command(request, "skipAccumulatedMessage", *of_topic),
-        "copy": _command(request, "cloneGroupOffset", *("-s", group, "-d", "GROUP", "-o")),
+        "progress": admin_line(request, "consumerProgress", "-g", group),
+        "members": admin_line(request, "consumerConnection", "-g", group),
+        "reset": admin_line(request, "resetOffsetByTime", *of_topic, "-s", "now"),
+        "skip": admin_line(request, "skipAccumulatedMessage", *of_topic),
+        "copy": admin_line(request, "cloneGroupOffset", *("-s", group, "-d", "GROUP", "-o")),
     }
 
 
@@ -153,7 +152,7 @@ def _settings_lines(
 ) -> dict[str, str]:
     return {
         "update": _update_line(request, cluster, group, settings),
-        "delete": _command(request, "deleteSubGroup", "-c", cluster, "-g", group),
+        "delete": admin_line(request, "deleteSubGroup", "-c", cluster, "-g", group),
     }
 
 
@@ -164,7 +163,7 @@ def _update_line(request: Request, cluster: str, group: str, settings: Subscript
     words += ["-r", str(settings.retry_max_times), "-q", str(settings.retry_queue_nums)]
     if settings.consume_message_orderly:
         words.append("-o")
-    return _command(request, "updateSubGroup", *words)
+    return admin_line(request, "updateSubGroup", *words)
 
 
 async def _stored(request: Request, topic: str) -> int | None:
@@ -189,15 +188,20 @@ async def _save(request: Request, form: PostedForm) -> Response:
         raise PageError(fault)
     cluster = form.required("cluster", "Cluster")
     view.kept.forget()
-    known = await group_data.config_of(view, group)
-    if form.is_set("new") and known:
+    known = await group_data.configs(view, group)
+    if form.is_set("new") and any(isinstance(each, SubscriptionGroup) for each in known.values()):
         raise PageError(f"Group {group} exists already", "Change it on its own page.", 409)
     retries = form.number("retries", "Redeliveries", -1, 1000)
     queues = form.number("queues", "Retry queues", 0, 1024)
 
     async def save(master: MasterBroker) -> None:
+        old = known.get(master.name, SubscriptionGroup(group_name=group))
+        if isinstance(old, BrokerFailure):
+            if old.is_silent:
+                raise old.error
+            old = SubscriptionGroup(group_name=group)
         wanted = msgspec.structs.replace(
-            known.get(master.name, SubscriptionGroup(group_name=group)),
+            old,
             consume_enable=form.is_set("enable"),
             consume_message_orderly=form.is_set("orderly"),
             retry_max_times=retries,

@@ -23,12 +23,13 @@ from mqlake.console.access.forms import LARGE_BYTES, PostedForm
 from mqlake.console.cluster import topics as topic_data
 from mqlake.console.cluster.members import membership
 from mqlake.console.cluster.view import ClusterView
+from mqlake.console.commands import admin_line, cluster_line
 from mqlake.console.messages import search
 from mqlake.console.messages.bodies import body_start, body_view, decoded, plain_body
 from mqlake.console.messages.schema_files import SchemaText, read_schema, schema_names
 from mqlake.console.messages.search import FoundMessage, SearchResult, StoreTimes
 from mqlake.console.messages.traces import trace_of
-from mqlake.console.page import page, shell_line, url
+from mqlake.console.page import page, url
 from mqlake.console.page_error import PageError
 from mqlake.console.state import cluster_of, console_of
 from mqlake.errors import MqlakeError
@@ -58,11 +59,6 @@ def routes() -> list[BaseRoute]:
         change("/messages/resend", _resend, "messages.resend"),
         change("/messages/consume", _consume, "messages.consume"),
     ]
-
-
-def _command(request: Request, name: str, *words: object) -> str:
-    names = console_of(request).options.name_servers
-    return shell_line(["mqlake", "admin", name, "-n", names, *words])
 
 
 class _Query:
@@ -100,7 +96,7 @@ async def _search(request: Request) -> Response:
     if query.by not in _WAYS:
         raise PageError(f"Messages cannot be found by {query.by[:50]!r}")
     wants = query.topic or (query.by == "id" and query.key)
-    result = await _found(cluster_of(request), query) if wants else None
+    result = await _result(cluster_of(request), query) if wants else None
     later: dict[str, object] = {}
     if result and result.later is not None:
         most = min(2 * query.most, search.MOST) if result.wider else query.most
@@ -137,6 +133,14 @@ async def _suggested(request: Request) -> list[str]:
         return []
 
 
+async def _result(view: ClusterView, query: _Query) -> SearchResult:
+    """Return what a search finds, which says so if no broker answers."""
+    silent: list[BrokerFailure] = []
+    result = await view.known(_found(view, query), None, silent)
+    missing = [each.missing("its messages were not searched") for each in silent]
+    return result or SearchResult([], False, missing)
+
+
 async def _found(view: ClusterView, query: _Query) -> SearchResult:
     match query.by:
         case "time":
@@ -159,20 +163,20 @@ def _line(request: Request, query: _Query) -> str:
     topic = query.topic or "TOPIC"
     match query.by:
         case "key":
-            return _command(request, "queryMsgByKey", "-t", topic, "-k", query.key or "KEY")
+            return admin_line(request, "queryMsgByKey", "-t", topic, "-k", query.key or "KEY")
         case "unique":
             words = ("-t", topic, "-i", query.key or "ID")
-            return _command(request, "queryMsgByUniqueKey", *words)
+            return admin_line(request, "queryMsgByUniqueKey", *words)
         case "id":
-            return _command(request, "queryMsgById", "-i", query.key or "ID")
+            return admin_line(request, "queryMsgById", "-i", query.key or "ID")
         case "offset":
             words = ("-t", topic, "-b", query.broker or "BROKER", "-i", query.queue)
-            return _command(request, "queryMsgByOffset", *words, "-o", query.offset)
+            return admin_line(request, "queryMsgByOffset", *words, "-o", query.offset)
         case _:
             begin = () if query.begin is None else ("-b", query.begin)
             end = () if query.end is None else ("-e", query.end)
             words = ("-t", topic, "-c", query.most, *begin, *end)
-            return _command(request, "printMsg", *words)
+            return admin_line(request, "printMsg", *words)
 
 
 def _row(found: FoundMessage) -> dict[str, object]:
@@ -212,7 +216,12 @@ async def _tail(request: Request) -> Response:
     query = _Query(request)
     if not query.topic:
         raise PageError("The topic is missing", "Open the live tail from the page of a topic.")
-    result = await search.tail(cluster_of(request), query.topic, query.tags, query.most)
+    view, silent = cluster_of(request), list[BrokerFailure]()
+    tail = search.tail(view, query.topic, query.tags, query.most)
+    result = await view.known(tail, None, silent)
+    if result is None:
+        missing = [each.missing("its messages are missing") for each in silent]
+        result = SearchResult([], False, missing)
     return page(
         request,
         "messages/tail.html",
@@ -220,8 +229,8 @@ async def _tail(request: Request) -> Response:
         query=query,
         rows=[_row(each) for each in result.found],
         result=result,
-        line=shell_line(
-            ["mqlake", "tail", query.topic, "-n", console_of(request).options.name_servers]
+        line=cluster_line(
+            request, "tail", query.topic, "-n", console_of(request).options.name_servers
         ),
     )
 
@@ -303,13 +312,13 @@ def _message_lines(request: Request, found: FoundMessage) -> dict[str, str]:
     group = group_of_dead_letters(record.topic) or "GROUP"
     by_id = ("-i", record.message_id)
     return {
-        "show": _command(
+        "show": admin_line(
             request,
             *("queryMsgByOffset", "-t", record.topic, "-b", found.broker),
             *("-i", record.queue_id, "-o", record.queue_offset),
         ),
-        "resend": _command(request, "resendDeadLetter", *by_id),
-        "consume": _command(request, "queryMsgById", *by_id, "-g", group),
+        "resend": admin_line(request, "resendDeadLetter", *by_id),
+        "consume": admin_line(request, "queryMsgById", *by_id, "-g", group),
     }
 
 

@@ -13,7 +13,8 @@ from starlette.routing import BaseRoute, Route
 from mqlake.console.access.changes import change, done, needs
 from mqlake.console.access.forms import PostedForm
 from mqlake.console.access.roles import ConsoleRole
-from mqlake.console.page import Listing, listing, page, shell_line, url
+from mqlake.console.commands import admin_line, shell_line
+from mqlake.console.page import Listing, listing, page, url
 from mqlake.console.page_error import PageError
 from mqlake.console.state import cluster_of, console_of
 from mqlake.console.stores.archives import archive_facts
@@ -228,10 +229,5 @@ async def _replicas(request: Request) -> Response:
         replication=replication,
         this=this,
         copies=copies,
-        command=shell_line(
-            [
-                *("mqlake", "admin", "haStatus", "-n", console.options.name_servers),
-                *("-b", own.address if own is not None else "BROKER"),
-            ]
-        ),
+        command=admin_line(request, "haStatus", "-b", own.address if own is not None else "BROKER"),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final
 
 import msgspec
@@ -11,15 +10,14 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from mqlake.admin import messages, topics
-from mqlake.admin.each_broker import BrokerFailure
 from mqlake.client.cluster import MasterBroker
 from mqlake.console.access.changes import change, done
 from mqlake.console.access.forms import LARGE_BYTES, PostedForm
 from mqlake.console.cluster import topics as topic_data
-from mqlake.console.cluster.view import ClusterView
-from mqlake.console.page import listing, page, shell_line, url
+from mqlake.console.commands import admin_line
+from mqlake.console.page import listing, page, url
 from mqlake.console.page_error import PageError
-from mqlake.console.state import cluster_of, console_of
+from mqlake.console.state import cluster_of
 from mqlake.formats.config.topics import MESSAGE_TYPE, Topic
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
@@ -27,9 +25,6 @@ from mqlake.protocol.naming import is_for_clients, topic_fault
 
 _TYPES: Final = ("NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED")
 _MOST_QUEUES: Final = 1024
-_LACKING: Final = "its queues and rates are missing"
-_GROUPS: Final = 20
-"""Groups whose rates a page asks for."""
 
 
 def routes() -> list[BaseRoute]:
@@ -64,13 +59,8 @@ async def _list(request: Request) -> Response:
         q=text,
         kind=kind,
         kinds=("all", *topic_data.KINDS),
-        line=_command(request, "topicList"),
+        line=admin_line(request, "topicList"),
     )
-
-
-def _command(request: Request, name: str, *words: object) -> str:
-    names = console_of(request).options.name_servers
-    return shell_line(["mqlake", "admin", name, "-n", names, *words])
 
 
 async def _new(request: Request) -> Response:
@@ -94,7 +84,7 @@ def _update_line(request: Request, cluster: str, topic: str, settings: Topic) ->
     words += ["-w", settings.write_queue_nums, "-p", settings.perm]
     if settings.order:
         words.append("-o")
-    return _command(request, "updateTopic", *words)
+    return admin_line(request, "updateTopic", *words)
 
 
 async def _topic(request: Request) -> Response:
@@ -107,13 +97,11 @@ async def _topic(request: Request) -> Response:
         raise PageError(
             f"Topic {topic[:255]!r} does not exist", "No broker has registered it.", 404
         ) from None
-    silent: list[BrokerFailure] = []
-    queues = await topics.status(view.admin, topic, silent)
-    shown = listing(request, queues)
+    state = await topic_data.topic_state(view, topic)
+    shown = listing(request, state.queues)
     tables = (await topic_data.tables(view)).by_broker
     settings = {name: table[topic] for name, table in tables.items() if topic in table}
     first = next(iter(settings.values()), Topic(topic_name=topic))
-    groups = await topics.groups(view.admin, topic, silent)
     clusters = sorted({data.cluster for data in route.broker_datas})
     cluster = clusters[0] if clusters else ""
     return page(
@@ -123,38 +111,24 @@ async def _topic(request: Request) -> Response:
         topic=topic,
         kind=topic_data.kind_of(topic),
         listing=shown,
-        messages=sum(each.max_offset - each.min_offset for each in queues),
-        last=max((each.last_updated for each in queues), default=0),
+        messages=sum(each.max_offset - each.min_offset for each in state.queues),
+        last=max((each.last_updated for each in state.queues), default=0),
         settings=[
             (name, each, topic_data.permission_text(each.perm), sorted(each.attributes.items()))
             for name, each in settings.items()
         ],
         first=first,
-        in_rate=await topics.measured(view.admin, topic, "TOPIC_PUT_NUMS", topic, silent),
-        groups=await _rates(view, topic, groups[:_GROUPS], silent),
-        missing=[each.missing(_LACKING) for each in {one.broker: one for one in silent}.values()],
-        more_groups=groups[_GROUPS:],
+        state=state,
         clusters=clusters,
         can_send=is_for_clients(topic),
         types=_TYPES,
         lines={
-            "status": _command(request, "topicStatus", "-t", topic),
+            "status": admin_line(request, "topicStatus", "-t", topic),
             "update": _update_line(request, cluster, topic, first),
-            "delete": _command(request, "deleteTopic", "-c", cluster, "-t", topic),
-            "send": _command(request, "sendMessage", "-t", topic, "-p", "hello"),
+            "delete": admin_line(request, "deleteTopic", "-c", cluster, "-t", topic),
+            "send": admin_line(request, "sendMessage", "-t", topic, "-p", "hello"),
         },
     )
-
-
-async def _rates(
-    view: ClusterView, topic: str, groups: list[str], silent: list[BrokerFailure]
-) -> list[tuple[str, float, int]]:
-    asked = [
-        topics.measured(view.admin, topic, "GROUP_GET_NUMS", f"{topic}@{group}", silent)
-        for group in groups
-    ]
-    found = await asyncio.gather(*asked)
-    return [(group, rate, int(total)) for group, (rate, total) in zip(groups, found, strict=True)]
 
 
 async def _save(request: Request, form: PostedForm) -> Response:
@@ -178,11 +152,14 @@ async def _save(request: Request, form: PostedForm) -> Response:
         raise PageError(f"A topic cannot be of the type {kind[:50]!r}")
     attributes = f"+{MESSAGE_TYPE}={kind}" if kind and is_new else ""
     view.kept.forget()
-    known = (await topic_data.tables(view)).by_broker
+    tables = await topic_data.tables(view)
+    unknown = {each.broker: each.error for each in tables.missing if each.is_silent}
 
     async def save(master: MasterBroker) -> None:
         # What the form does not show is left as it is.
-        old = known.get(master.name, {}).get(topic, shown)
+        if master.name in unknown:
+            raise unknown[master.name]
+        old = tables.by_broker.get(master.name, {}).get(topic, shown)
         wanted = msgspec.structs.replace(
             shown, topic_filter_type=old.topic_filter_type, topic_sys_flag=old.topic_sys_flag
         )

@@ -7,17 +7,15 @@ import os
 import socket
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from mqlake.admin import brokers
+from mqlake.console.cluster.brokers import settings_of
 from mqlake.console.cluster.view import ClusterView
 from mqlake.errors import MqlakeError
 
 MOST_BROKERS: Final = 20
 """Brokers that are asked; a console that knows more shows the store's own settings."""
-_SECONDS: Final = 30.0
 
 
 class OwnBroker(NamedTuple):
@@ -57,9 +55,8 @@ async def broker_of_store(cluster: ClusterView, path: Path) -> OwnBroker | None:
 
 
 async def _settings(cluster: ClusterView, address: str) -> Mapping[str, str]:
-    ask = partial(brokers.config, cluster.admin, address)
     try:
-        return await cluster.kept.get(("settings of", address), _SECONDS, ask)
+        return await settings_of(cluster, address)
     except MqlakeError:
         return {}
 
