@@ -12,7 +12,7 @@ from typing import NamedTuple
 from mqlake.testing import broker
 from tests.peer.console.content import Content
 from tests.peer.rocketmq_cluster import Cluster, free_ports
-from tests.until import wait_until
+from tests.until import PATIENCE, wait_until
 
 SIDES = ("mqlake", "rocketmq")
 
@@ -46,6 +46,7 @@ def started_console(directory: Path, names: str, options: Sequence[str] = ()) ->
     (port,) = free_ports(1)
     log = directory / "console.log"
     command = [sys.executable, "-m", "mqlake", "console", "-n", names, "--port", str(port)]
+    command += ["--broker-timeout", str(PATIENCE)]  # A busy machine's broker is not silent.
     with log.open("w") as errors:
         process = subprocess.Popen([*command, *options], stderr=errors)
 
