@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mqlake.cli.options import EngineName, UsageError
-from mqlake.cli.progress import START, Report, progress, tell_compilation
+from mqlake.cli.progress import LOADING, START, Report, progress, tell_compilation
 from mqlake.errors import JobError
 
 if TYPE_CHECKING:
@@ -42,11 +42,11 @@ def open_engine(
         JobError: Spark cannot be started, or its executors do not share the directories.
     """
     check(reads)
-    with progress(show_progress, START if name == "spark" else None) as report:
+    if name == "local" and master is not None:
+        raise UsageError("--master needs --engine spark")
+    with progress(show_progress, START if name == "spark" else LOADING) as report:
         tell_compilation()
         if name == "local":
-            if master is not None:
-                raise UsageError("--master needs --engine spark")
             from mqlake.jobs.local import LocalEngine
 
             yield LocalEngine(progress=report)

@@ -14,7 +14,8 @@ Report = Callable[[str, int, int], None]
 
 
 START = "starting Spark"
-"""What `progress` may show before the first job."""
+LOADING = "loading kernels"
+"""What `progress` may show before the first job, with Spark and without it."""
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -54,6 +53,8 @@ class Masters:
             MqlakeError: no name server answers, or the cluster has no master.
         """
         if self.cluster is not None:
+            import asyncio
+
             return {name: name for name in asyncio.run(self._of_cluster(self.cluster))}
         if len(self.names) == 1:
             return {self.names[0]: ""}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Generator
@@ -17,6 +16,8 @@ from mqlake.cli.output import write, write_json
 from mqlake.storage.clock import SystemClock
 
 if TYPE_CHECKING:
+    import asyncio
+
     from mqlake.client import ConsumerSettings, ReceivedMessage
 
 DEFAULT_NAMES = "127.0.0.1:9876"
@@ -113,6 +114,7 @@ def begin_at(where: str) -> int | Literal["first", "last"]:
 
 def run_until_told(work: Callable[[asyncio.Event], Awaitable[T]]) -> T:
     """Run a coroutine function. SIGINT and SIGTERM set its event, on which it ends cleanly."""
+    import asyncio
 
     async def run() -> T:
         told, loop = asyncio.Event(), asyncio.get_running_loop()
@@ -136,6 +138,8 @@ def _told_by_signals(loop: asyncio.AbstractEventLoop, told: asyncio.Event) -> Ge
 
 async def or_told(work: Awaitable[T], told: asyncio.Event) -> T | None:
     """Return the result of an awaitable, or None if the program is stopped first."""
+    import asyncio
+
     task = asyncio.ensure_future(work)
     waiting = asyncio.ensure_future(told.wait())
     try:

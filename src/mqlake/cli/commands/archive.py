@@ -23,7 +23,6 @@ from __future__ import annotations
 import time
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import unquote, urlsplit
 
 import typer
 
@@ -58,18 +57,19 @@ def archive(
     """Copy a store's closed segments and derived files to a directory or object store."""
     _check_is_elsewhere(store, to)
 
+    from mqlake.cli.progress import LOADING, tell_compilation
     from mqlake.cli.progress import progress as shown
-    from mqlake.cli.progress import tell_compilation
-    from mqlake.jobs.archive.check import check
-    from mqlake.jobs.archive.job import archive as run
-    from mqlake.jobs.local import LocalEngine
-    from mqlake.storage.object_target import open_target
     from mqlake.storage.remote.object_stores import check_settings
 
     settings = check_settings(settings_given(override))
-    tell_compilation()
     start = time.perf_counter()
-    with shown(progress) as report_progress:
+    with shown(progress, LOADING) as report_progress:
+        tell_compilation()
+        from mqlake.jobs.archive.check import check
+        from mqlake.jobs.archive.job import archive as run
+        from mqlake.jobs.local import LocalEngine
+        from mqlake.storage.object_target import open_target
+
         target = open_target(to, settings)
         report = run(store, target, report_progress)
         engine = LocalEngine(progress=report_progress)
@@ -94,6 +94,8 @@ def archive(
 def _check_is_elsewhere(store: Path, to: str) -> None:
     if "://" in to and not to.startswith("file:"):
         return
+    from urllib.parse import unquote, urlsplit
+
     target = Path(unquote(urlsplit(to).path) if to.startswith("file:") else to).resolve()
     if target == store.resolve() or store.resolve() in target.parents:
         raise UsageError(

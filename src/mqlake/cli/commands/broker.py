@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mqlake.cli.options import LogForm, Override, settings_given
+from mqlake.cli.starting import logged_loading
 
 if TYPE_CHECKING:
     from mqlake.programs.broker import BrokerProgram
@@ -110,8 +111,9 @@ def broker(
     }
 
     def make() -> BrokerProgram:
-        from mqlake.programs.broker import BrokerProgram, starting_settings
-        from mqlake.store.settings import read_properties
+        with logged_loading("broker"):
+            from mqlake.programs.broker import BrokerProgram, starting_settings
+            from mqlake.store.settings import read_properties
 
         found: dict[str, object] = {"namesrvAddr": os.environ.get("NAMESRV_ADDR", "")}
         found |= read_properties(config) if config else {}

@@ -10,14 +10,18 @@ logs in as a user of the cluster. Log lines, and a line for each change, go to s
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from mqlake.cli.access import chosen
 from mqlake.cli.option_groups import grouped
 from mqlake.cli.options import LogForm
+from mqlake.cli.starting import logged_loading
 from mqlake.cli.streams import DEFAULT_NAMES, Names
+
+if TYPE_CHECKING:
+    from mqlake.console.server import ConsoleServer
 
 EXAMPLES = (
     "mqlake console -n '127.0.0.1:9876'",
@@ -136,7 +140,11 @@ def console(
         key=visitors.server_key,
     )
     options.check()
-    from mqlake.console.server import ConsoleServer
 
-    serve(lambda: ConsoleServer(options), LogFormat(log_format))
+    def make() -> ConsoleServer:
+        with logged_loading("console"):
+            from mqlake.console.server import ConsoleServer
+        return ConsoleServer(options)
+
+    serve(make, LogFormat(log_format))
     return 0

@@ -8,7 +8,6 @@ produce --ndjson` reads: with `body` if the body is UTF-8, otherwise with `bodyB
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -31,6 +30,8 @@ from mqlake.cli.streams import (
 )
 
 if TYPE_CHECKING:
+    import asyncio
+
     from mqlake.client import Consumer
 
 EXAMPLES = (

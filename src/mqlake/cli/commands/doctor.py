@@ -15,6 +15,7 @@ nothing to do).
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -22,6 +23,7 @@ import typer
 
 from mqlake.cli import options as shared
 from mqlake.cli.output import draw, write_json
+from mqlake.spark.waiting import progress_lines
 
 EXAMPLES = (
     "mqlake doctor",
@@ -47,13 +49,14 @@ def doctor(
     json: shared.Json = False,
 ) -> int:
     """Check what this machine has for mqlake, and say how to mend what is missing."""
-    from mqlake.doctor.examine import examine
-    from mqlake.doctor.finding import Severity
+    is_watched = spark or sys.stderr.isatty()
+    what = f"checking this machine{' and starting Spark' if spark else ''}"
+    with progress_lines(what) if is_watched else nullcontext():
+        from mqlake.doctor.examine import examine
+        from mqlake.doctor.finding import Severity
 
-    if spark:
-        sys.stderr.write("mqlake: starting Spark; this takes some seconds\n")
-    addresses = [address for address in namesrv.split(";") if address]
-    findings = list(examine(store, addresses, starts_spark=spark))
+        addresses = [address for address in namesrv.split(";") if address]
+        findings = list(examine(store, addresses, starts_spark=spark))
     problems, notes = (
         sum(each.state is state for each in findings) for state in (Severity.PROBLEM, Severity.NOTE)
     )

@@ -10,7 +10,6 @@ too.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,13 +17,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mqlake.cli.access import chosen
-from mqlake.cli.lines import Lines, open_lines
 from mqlake.cli.options import Json, Progress, settings_given
 from mqlake.cli.output import write_json
 from mqlake.cli.streams import DEFAULT_NAMES, Names, RateReport, Topic, or_told, run_until_told
 from mqlake.errors import MqlakeError
 
 if TYPE_CHECKING:
+    import asyncio
+
+    from mqlake.cli.lines import Lines
     from mqlake.client import Message
 
 EXAMPLES = (
@@ -77,6 +78,7 @@ def produce(
     json: Json = False,
 ) -> int:
     """Send each line of a file, or of stdin, as a message to a topic."""
+    from mqlake.cli.lines import open_lines
     from mqlake.client import Message
     from mqlake.client.message_json import message_from_json
 
@@ -113,6 +115,8 @@ async def _send(
     shown: RateReport,
     told: asyncio.Event,
 ) -> None:
+    import asyncio
+
     from mqlake.client import ClientError, Producer
 
     most = _CHUNK if rate is None else max(1, min(_CHUNK, int(rate)))

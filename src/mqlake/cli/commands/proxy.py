@@ -10,13 +10,17 @@ go to stderr.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mqlake.cli.access import chosen
 from mqlake.cli.options import LogForm, Override, UsageError, host_and_port, settings_given
+from mqlake.cli.starting import logged_loading
 from mqlake.cli.streams import DEFAULT_NAMES, Names
+
+if TYPE_CHECKING:
+    from mqlake.programs.proxy import ProxyProgram
 
 EXAMPLES = (
     "mqlake proxy -n '127.0.0.1:9876'",
@@ -78,10 +82,6 @@ def proxy(
     """Run a proxy: RocketMQ 5's gRPC clients before any brokers."""
     from mqlake.programs.logs import LogFormat
     from mqlake.programs.serve import serve
-    from mqlake.proxy.local import check_installed
-
-    check_installed()
-    from mqlake.programs.proxy import ProxyOptions, ProxyProgram
     from mqlake.proxy.settings import ProxySettings
     from mqlake.remoting.tls.options import ServerTls, TlsMode
     from mqlake.store.bounds import networks
@@ -93,14 +93,24 @@ def proxy(
         raise UsageError(f"--proxy-protocol: {error}") from None
     settings = settings_of(ProxySettings, settings_given(override))
     mode = TlsMode.ENFORCING if require_tls else TlsMode.PERMISSIVE
-    options = ProxyOptions(
-        names,
-        port=port,
-        bind=bind,
-        access=chosen(),
-        tls=ServerTls(cert=server_cert, key=server_key, mode=mode),
-        balancers=balancers,
-        metrics=None if metrics is None else host_and_port(metrics),
-    )
-    serve(lambda: ProxyProgram(options, settings), LogFormat(log_format))
+    pages = None if metrics is None else host_and_port(metrics)
+
+    def make() -> ProxyProgram:
+        with logged_loading("proxy"):
+            from mqlake.proxy.local import check_installed
+
+            check_installed()
+            from mqlake.programs.proxy import ProxyOptions, ProxyProgram
+        options = ProxyOptions(
+            names,
+            port=port,
+            bind=bind,
+            access=chosen(),
+            tls=ServerTls(cert=server_cert, key=server_key, mode=mode),
+            balancers=balancers,
+            metrics=pages,
+        )
+        return ProxyProgram(options, settings)
+
+    serve(make, LogFormat(log_format))
     return 0

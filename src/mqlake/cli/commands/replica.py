@@ -20,10 +20,7 @@ copied now). Unknown values are `null`.
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import sys
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -33,9 +30,12 @@ from mqlake.cli import options as shared
 from mqlake.cli.access import chosen
 from mqlake.cli.option_groups import grouped
 from mqlake.cli.output import write_json, write_line
+from mqlake.cli.starting import logged_loading
 from mqlake.cli.streams import DEFAULT_NAMES, Names, run_until_told
 
 if TYPE_CHECKING:
+    import asyncio
+
     from mqlake.replica.options import ReplicaOptions
     from mqlake.replica.status import ReplicaStatus
 
@@ -100,6 +100,8 @@ def replica(
     ] = False,
 ) -> int:
     """Keep a read-only copy of a running master's store."""
+    import logging
+
     from mqlake.replica.options import ReplicaOptions
 
     logging.basicConfig(
@@ -138,10 +140,14 @@ async def _copy(
     once: bool,
     json: bool,
 ) -> None:
-    from mqlake.metrics.exporting.options import ServedPages
-    from mqlake.metrics.publishing import publish
-    from mqlake.replica.metrics import ObservedReplica
-    from mqlake.replica.replica import Replica
+    import asyncio
+    from contextlib import AsyncExitStack
+
+    with logged_loading("replica"):
+        from mqlake.metrics.exporting.options import ServedPages
+        from mqlake.metrics.publishing import publish
+        from mqlake.replica.metrics import ObservedReplica
+        from mqlake.replica.replica import Replica
 
     async with AsyncExitStack() as undo:
         copy = await undo.enter_async_context(Replica(options))

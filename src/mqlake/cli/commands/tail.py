@@ -6,8 +6,7 @@ Other consumers are not affected. Reading starts after the last message, or at t
 
 from __future__ import annotations
 
-import asyncio
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,6 +22,9 @@ from mqlake.cli.streams import (
     read_all_queues,
     run_until_told,
 )
+
+if TYPE_CHECKING:
+    import asyncio
 
 EXAMPLES = (
     "mqlake tail orders",

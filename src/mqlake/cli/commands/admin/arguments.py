@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
@@ -63,6 +62,8 @@ Queue = Annotated[int, typer.Option("-i", "--queueId", min=0, metavar="N", help=
 
 def run(names: str, function: Callable[[Admin], Awaitable[T]]) -> T:
     """Run a coroutine function with an administrator's connections; return its result."""
+    import asyncio
+
     from mqlake.admin.admin import Admin
 
     access = chosen()
