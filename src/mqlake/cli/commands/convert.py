@@ -91,6 +91,6 @@ def _run(
 
 
 def _check_logs(path: Path) -> None:
-    from mqlake.jobs.convert.to_rocketmq import check_logs
+    from mqlake.jobs.convert.log_directory import check_logs
 
     check_logs(path)

@@ -19,7 +19,7 @@ from mqlake.errors import FormatError, JobError, StoreError
 from mqlake.formats import record
 from mqlake.formats.damage import Damage
 from mqlake.formats.kafka.batch import Record as KafkaRecord
-from mqlake.formats.kafka.file_name import PartitionName
+from mqlake.jobs.convert.log_directory import check_logs
 from mqlake.jobs.convert.mapping import LATEST_STORE_TIME, MappedMessage, store_time, to_rocketmq
 from mqlake.jobs.convert.report import ConvertReport
 from mqlake.jobs.convert.target import attempt, written_beside
@@ -108,22 +108,6 @@ def _lift(store: Path, scratch: Path) -> None:
         beside.rename(scratch)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
-
-
-def check_logs(logs: Path) -> list[PartitionName]:
-    """Return the partitions of a log directory.
-
-    Raises:
-        StoreError: the directory cannot be read, or has no partition.
-    """
-    if not logs.is_dir():
-        raise StoreError(f"{logs}: the directory does not exist")
-    names = LogDirectory(LocalDirectory(logs)).partitions()
-    if not names:
-        raise StoreError(
-            f"{logs}: there is no partition in it; give Kafka's log directory (log.dir)"
-        )
-    return names
 
 
 @reports_disk_faults

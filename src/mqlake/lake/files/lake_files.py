@@ -1,4 +1,7 @@
-"""Files of a lake table: on a file system that is mounted here, or on an object store."""
+"""Files of a lake table: on a file system that is mounted here, or on an object store.
+
+pyarrow is imported late: options name tables before anything else is loaded.
+"""
 
 # pyright: basic
 # Reason: pyarrow carries no types.
@@ -11,8 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from pyarrow import parquet
-from pyarrow.fs import FileSelector, FileType, LocalFileSystem
 
 from mqlake.storage.remote.arrow_fs import one_line
 from mqlake.storage.remote.object_stores import filesystem_of
@@ -66,12 +67,16 @@ class LakeFiles(msgspec.Struct, frozen=True):
             Path(path).unlink(missing_ok=True)
             return
         with one_line(path):
+            from pyarrow.fs import FileType
+
             filesystem, inner = filesystem_of(path, self.settings)
             if filesystem.get_file_info(inner).type == FileType.File:
                 filesystem.delete_file(inner)
 
     def parquet(self, path: str) -> Any:
         """Open a Parquet file."""
+        from pyarrow import parquet
+
         if not is_url(path):
             return parquet.ParquetFile(path)
         with one_line(path):
@@ -81,6 +86,8 @@ class LakeFiles(msgspec.Struct, frozen=True):
     def source(self, path: str) -> tuple[Any, str]:
         """Return the `pyarrow.fs.FileSystem` of a file, and its path there."""
         if not is_url(path):
+            from pyarrow.fs import LocalFileSystem
+
             return LocalFileSystem(), path
         with one_line(path):
             return filesystem_of(path, self.settings)
@@ -104,6 +111,8 @@ class LakeFiles(msgspec.Struct, frozen=True):
         if not is_url(directory):
             return Path(directory).exists()
         with one_line(directory):
+            from pyarrow.fs import FileType
+
             filesystem, inner = filesystem_of(directory, self.settings)
             return filesystem.get_file_info(inner).type == FileType.Directory
 
@@ -115,6 +124,8 @@ class LakeFiles(msgspec.Struct, frozen=True):
                     yield str(path), path.stat().st_mtime
             return
         with one_line(directory):
+            from pyarrow.fs import FileSelector, FileType
+
             filesystem, inner = filesystem_of(directory, self.settings)
             selector = FileSelector(inner, allow_not_found=True, recursive=True)
             for found in filesystem.get_file_info(selector):

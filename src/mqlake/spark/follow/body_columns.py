@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from mqlake.errors import FormatError
 from mqlake.lake.body_format import BodyFormat
 from mqlake.query.reading.parsing import suggestion
@@ -83,6 +81,8 @@ def _arguments(body: BodyFormat) -> dict[str, Any]:
 
 def body_fields(spark: SparkSession, body: BodyFormat) -> Any:
     """Return the Arrow schema of the columns that `typed` adds."""
+    import pyarrow as pa  # Late: commands parse formats before anything else is loaded.
+
     from mqlake.spark.reading.schema import arrow_schema
 
     empty = spark.createDataFrame([], spark_schema(COLUMNS))
