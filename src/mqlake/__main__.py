@@ -1,8 +1,17 @@
-"""Run the command line with `python -m mqlake`."""
+"""The program `mqlake`, and `python -m mqlake`."""
 
 from __future__ import annotations
 
-from mqlake.cli.app import main
+from mqlake.cli.imports import reported_imports
+
+
+def main() -> None:
+    """Run the command line on the arguments of this process."""
+    with reported_imports():
+        from mqlake.cli.app import main as run
+
+        run()
+
 
 if __name__ == "__main__":
     main()

@@ -15,14 +15,16 @@ PACE = 1.5
 def noted(note: Callable[[float], object]) -> Generator[None]:
     """Call `note` from a thread every `PACE` seconds until the block ends, with the seconds so far.
 
-    It is not called again once it could not write: stderr may be closed, or read by nobody.
+    It is not called again once it has returned False, or could not write: stderr may be closed, or
+    read by nobody.
     """
     begin, is_over = time.perf_counter(), threading.Event()
 
     def repeat() -> None:
         with suppress(OSError, ValueError):
             while not is_over.wait(PACE):
-                note(time.perf_counter() - begin)
+                if note(time.perf_counter() - begin) is False:
+                    return
 
     noting = threading.Thread(target=repeat, name="notes of progress", daemon=True)
     noting.start()

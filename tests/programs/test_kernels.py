@@ -37,13 +37,14 @@ def test_the_first_start_says_that_it_compiles_before_it_does(
     assert said == [[first_use.MESSAGE]]
 
 
-def test_progress_is_logged_while_kernels_are_compiled(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("count", "what"), [(0, "loading kernels, "), (2, "compiling kernel 2, ")])
+def test_progress_is_logged_while_kernels_are_loaded_and_compiled(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, count: int, what: str
 ) -> None:
     def noted() -> bool:
-        return sum(line.startswith("compiling kernel 2, ") for line in caplog.messages) >= 2
+        return sum(line.startswith(what) for line in caplog.messages) >= 2
 
-    monkeypatch.setattr(jit, "compiled_count", lambda: 2)
+    monkeypatch.setattr(jit, "compiled_count", lambda: count)
     monkeypatch.setattr(pace, "PACE", 0.01)
     monkeypatch.setattr(warm_up, "load", lambda **_: wait_until(noted))
     with caplog.at_level(logging.INFO, "mqlake"):

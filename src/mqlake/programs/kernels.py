@@ -45,13 +45,15 @@ def load_kernels() -> None:
 
 
 def _note(seconds: float) -> None:
-    """Log how many kernels this process has compiled, if it compiles any."""
+    """Log how many kernels this process has compiled, or that it still loads them."""
     if count := _compiled_count():
         _log.info("compiling kernel %d, %.0f s", count, seconds)
+    else:
+        _log.info("loading kernels, %.0f s", seconds)
 
 
 def _compiled_count() -> int:
-    """Return how many kernels were not in the cache; loading alone is not logged."""
+    """Return how many kernels were not in the cache."""
     if not is_compiled():
         return 0
     from mqlake.kernels import jit  # Imported late: without compiled kernels, Numba is not loaded.

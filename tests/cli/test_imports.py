@@ -1,0 +1,73 @@
+"""What a terminal shows while a command imports what it needs."""
+
+from __future__ import annotations
+
+import io
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from mqlake import pace
+from mqlake.cli.imports import imported_package, reported_imports
+from tests.until import wait_until
+
+SLOW = """
+import sys, threading
+sys.modules["tests.cli.test_imports"].wait()
+"""
+_is_seen = threading.Event()
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def wait() -> None:
+    """Let the import of a slow module end once somebody has seen it."""
+    assert _is_seen.wait(200)
+
+
+@pytest.fixture
+def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the name of a module whose import lasts until it was seen."""
+    _is_seen.clear()
+    (tmp_path / "slow_to_import.py").write_text(SLOW)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "slow_to_import", raising=False)
+    return "slow_to_import"
+
+
+def test_imports_are_reported_until_something_else_is_done(
+    slow: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = _Terminal()
+    monkeypatch.setattr(pace, "PACE", 0.001)
+    monkeypatch.setattr(sys, "stderr", written)
+    line = f"mqlake: loading {slow}, 0 s\n"
+
+    def look() -> None:
+        wait_until(lambda: written.getvalue().count(line) >= 2)
+        _is_seen.set()
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    with reported_imports():
+        __import__(slow)
+        wait_until(lambda: "notes of progress" not in {one.name for one in threading.enumerate()})
+    looking.join()
+    assert set(written.getvalue().splitlines(keepends=True)) == {line}
+
+
+def test_nothing_is_reported_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    before = threading.active_count()
+    with reported_imports():
+        assert threading.active_count() == before
+    assert capsys.readouterr().err == ""
+
+
+def test_a_stack_without_an_import_has_no_package() -> None:
+    assert imported_package(sys._getframe()) is None
+    assert imported_package(None) is None
