@@ -18,7 +18,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from mqlake.errors import FormatError
-from mqlake.query.live.options import is_live, live_options
+from mqlake.query.live.place import is_live
 from mqlake.query.reading.log import tell_ignored
 from mqlake.query.reading.source import BatchQuery
 from mqlake.query.store.options import StoreReadOptions, is_union, read_options
@@ -48,14 +48,18 @@ class RocketMQDataSource(DataSource):
             from mqlake.spark.source.union_schema import union_schema
 
             return union_schema(_of_union(self.options))
-        read = live_options if is_live(self.options) else _shared_options
-        return spark_schema(read(self.options).columns)
+        if is_live(self.options):
+            from mqlake.query.live.options import live_options
+
+            return spark_schema(live_options(self.options).columns)
+        return spark_schema(_shared_options(self.options).columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch query."""
         columns_of(schema)
         if is_live(self.options):
             from mqlake.query.live.batch import LiveQuery
+            from mqlake.query.live.options import live_options
 
             asked = live_options(self.options, streaming=False)
             tell_ignored(asked.ignored)
@@ -85,6 +89,7 @@ class RocketMQDataSource(DataSource):
         """Return the reader of a streaming query."""
         columns_of(schema)
         if is_live(self.options):
+            from mqlake.query.live.options import live_options
             from mqlake.query.live.stream import LiveStream
 
             asked = live_options(self.options, streaming=True)

@@ -7,7 +7,8 @@ import pickle
 import pytest
 
 from mqlake.errors import FormatError
-from mqlake.query.live.options import ENVIRONMENT, is_live, live_options
+from mqlake.query.live.options import live_options
+from mqlake.query.live.place import ENVIRONMENT, is_live
 from mqlake.query.reading.limits import Limit
 
 NAMES = {"nameServer": "a:9876;b:9876"}

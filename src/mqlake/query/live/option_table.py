@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from mqlake.client import access_options
+from mqlake.query.live import place
 from mqlake.query.reading import queue_json
 from mqlake.query.reading.limits import EARLIEST, LATEST, limit
 from mqlake.query.reading.parsing import Option, boolean, choice, duration, text, whole, words
@@ -25,13 +26,13 @@ def _addresses(value: str) -> str:
 
 
 NAME_SERVER = Option(
-    "nameServer",
+    place.NAME_SERVER[0],
     _addresses,
     None,
     "both",
     "The name servers, `host:port`, separated by `;`. If neither this option nor `path` is given, "
     "they come from the environment variable `NAMESRV_ADDR`.",
-    ("namesrvAddr", "rocketmq.namesrvAddr"),
+    place.NAME_SERVER[1:],
 )
 RETRY_TIMEOUT = Option(
     "retryTimeout",

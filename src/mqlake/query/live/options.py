@@ -11,14 +11,12 @@ from mqlake.client.access import ClientAccess
 from mqlake.errors import FormatError, MqlakeError
 from mqlake.protocol.naming import group_fault
 from mqlake.query.live.option_table import ACCESS_OPTIONS, LIVE_OPTIONS, NAME_SERVER
+from mqlake.query.live.place import ENVIRONMENT
 from mqlake.query.reading.parsing import Option, parse_options
 from mqlake.query.reading.query_options import QueryOptions, of_other_queries, shared
 from mqlake.query.reading.queue_json import BrokerQueue
 from mqlake.query.store.columns import chosen_columns
 from mqlake.query.store.option_table import SOURCE_OPTIONS
-
-ENVIRONMENT = "NAMESRV_ADDR"
-"""The variable that names the name servers, as for RocketMQ's own clients."""
 
 
 class LiveOptions(QueryOptions[BrokerQueue], frozen=True, kw_only=True):
@@ -41,23 +39,6 @@ class LiveOptions(QueryOptions[BrokerQueue], frozen=True, kw_only=True):
     group: str | None
     local_stores: tuple[str, ...]
     decompress: bool
-
-
-def is_live(given: Mapping[str, str]) -> bool:
-    """Return whether options name a running cluster, not a store directory.
-
-    Raises:
-        FormatError: the options name both.
-    """
-    names = {name.lower(): name for name in given}
-    servers = [names[each.lower()] for each in _names(NAME_SERVER) if each.lower() in names]
-    place = next((names[each] for each in ("path", "paths") if each in names), None)
-    if servers and place:
-        raise FormatError(
-            f"options {place} and {servers[0]} cannot be combined: give a store directory, or "
-            "the name servers of a running cluster"
-        )
-    return bool(servers) or (place is None and bool(os.environ.get(ENVIRONMENT)))
 
 
 def live_options(given: Mapping[str, str], *, streaming: bool | None = None) -> LiveOptions:
