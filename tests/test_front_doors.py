@@ -70,8 +70,9 @@ EXPORTS = {
         "Verify",
     },
     "mqlake.spark": {
-        "ConnectEngine", "KafkaLogDataSource", "QueryMetrics", "RocketMQDataSource", "Session",
-        "SparkEngine", "decode", "messages", "open_session", "progress_lines", "pruned", "register",
+        "ConnectEngine", "JobMetrics", "KafkaLogDataSource", "QueryMetrics", "RocketMQDataSource",
+        "Session", "SparkEngine", "decode", "messages", "open_session", "progress_lines", "pruned",
+        "register",
     },
     "mqlake.spark.follow": {
         "CheckReport", "DispatchReport", "FollowOptions", "FollowReport", "Format", "ReplayReport",

@@ -16,7 +16,7 @@ from mqlake.metrics.metric import MetricFamily
 from mqlake.namesrv import metrics as name_server
 from mqlake.remoting.metrics import requests
 from mqlake.replica import metrics as replica
-from mqlake.spark import query_metrics
+from mqlake.spark import job_metrics, query_metrics
 from mqlake.spark.follow import metrics as follow
 
 HEAD: Final = """\
@@ -37,7 +37,7 @@ curl http://127.0.0.1:5557/metrics
 | `mqlake broker` | [settings](broker-settings.md#monitoring), `metricsExporterType` | 5557 |
 | `mqlake namesrv` | [settings](name-server.md#settings), `metricsExporterType` | 5558 |
 | `mqlake replica`, `mqlake follow` | the option `--metrics HOST:PORT`: pages for Prometheus | |
-| programs with Spark | [`QueryMetrics`](#metrics-of-spark-programs): a page for Prometheus | |
+| programs with Spark | [`QueryMetrics`, `JobMetrics`](#metrics-of-spark-programs): the same | |
 | producers, consumers in Python | [`ClientMetrics`](#metrics-of-clients): a page for Prometheus | |
 
 The name server inside of `mqlake broker` has no metrics.
@@ -178,6 +178,29 @@ with open_session() as session, QueryMetrics(session.spark) as queries:
     with ClientMetrics(queries).serve_in_thread(port=9100):
         ...  # Start queries, and wait for them.
 ```
+
+`mqlake.spark.JobMetrics` counts the batch jobs that a program measures. `report` counts what the
+report of a job of mqlake (rebuild, verify, export, convert, archive) contains, and `add` what the
+program knows of a query of its own. What Spark reads for a batch query is in Spark's UI
+([spark-source.md](spark-source.md#show-the-access-path)): it has no listener for Python.
+
+```python
+from pathlib import Path
+
+from mqlake.client import ClientMetrics
+from mqlake.jobs.verify import verify
+from mqlake.spark import JobMetrics, messages, open_session
+
+store, jobs = Path("store"), JobMetrics()
+with open_session() as session, ClientMetrics(jobs).serve_in_thread(port=9100):
+    with jobs.measured("verify") as done:
+        done.report(verify(store, session.engine))
+    with jobs.measured("orders") as done:
+        done.add(rows=messages(session.spark, store).where("topic = 'orders'").count())
+```
+
+A program that ends with its jobs writes `ClientMetrics(jobs).text()` to a file for the textfile
+collector of Prometheus's node exporter.
 """
 
 TAIL: Final = """\
@@ -218,7 +241,10 @@ NAME_SERVER: Final[Groups] = (
 
 REPLICA: Final[Groups] = (("Copies", (replica,)), ("Event loop", (loop_lag,)))
 FOLLOW: Final[Groups] = (("Tables", (follow,)),)
-SPARK: Final[Groups] = (("Streaming queries", (query_metrics,)),)
+SPARK: Final[Groups] = (
+    ("Streaming queries", (query_metrics,)),
+    ("Batch jobs", (job_metrics,)),
+)
 CLIENT: Final[Groups] = (
     ("Producers", (producer,)),
     ("Consumers", (consumer,)),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mqlake.spark.dataframe import messages as messages
     from mqlake.spark.engine import SparkEngine as SparkEngine
     from mqlake.spark.functions.register import register as register
+    from mqlake.spark.job_metrics import JobMetrics as JobMetrics
     from mqlake.spark.kafka_log.data_source import KafkaLogDataSource as KafkaLogDataSource
     from mqlake.spark.query_metrics import QueryMetrics as QueryMetrics
     from mqlake.spark.reading.pruned import pruned as pruned
@@ -33,6 +34,7 @@ else:
             "messages": "dataframe",
             "SparkEngine": "engine",
             "progress_lines": "waiting",
+            "JobMetrics": "job_metrics",
             "QueryMetrics": "query_metrics",
             "pruned": "reading.pruned",
             "register": "functions.register",
