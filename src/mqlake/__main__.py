@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mqlake.cli.imports import reported_imports
+from mqlake.cli.progress import reported_imports
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mqlake import pace
-from mqlake.cli.imports import imported_package, reported_imports
+from mqlake.cli.progress import imported_package, reported_imports
 from tests.until import wait_until
 
 SLOW = """

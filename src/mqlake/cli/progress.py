@@ -1,12 +1,17 @@
-"""Progress of long work on stderr: a bar on a terminal, otherwise a line for each tenth."""
+"""Progress of long work on stderr: a bar on a terminal, otherwise a line for each tenth.
+
+Imports are such work, too: they take a second or two, and much longer on a busy machine.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Generator
-from contextlib import ExitStack, contextmanager
-from threading import Lock
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from threading import Lock, get_ident
+from types import FrameType
 
+from mqlake.pace import noted
 from mqlake.spark.waiting import progress_lines
 
 Report = Callable[[str, int, int], None]
@@ -16,6 +21,8 @@ Report = Callable[[str, int, int], None]
 START = "starting Spark"
 LOADING = "loading kernels"
 """What `progress` may show before the first job, with Spark and without it."""
+
+_IMPORTING, _OWN = "importlib._bootstrap", "mqlake"
 
 
 @contextmanager
@@ -37,6 +44,60 @@ def progress(wanted: bool | None, begin: str | None = None) -> Generator[Report 
 
 def _is_shown(wanted: bool | None) -> bool:
     return sys.stderr.isatty() if wanted is None else wanted
+
+
+def logged_loading(program: str) -> AbstractContextManager[None]:
+    """Log the version of mqlake and the program that is loaded, and every 1.5 s that it still is.
+
+    Args:
+        program: what is loaded, such as "broker".
+    """
+    import logging
+
+    from mqlake import __version__
+
+    return progress_lines(
+        f"mqlake {__version__}: loading the {program}", logging.getLogger(__name__).info
+    )
+
+
+@contextmanager
+def reported_imports() -> Generator[None]:
+    """Report every 1.5 s which package this thread imports, until it does something else.
+
+    What else commands wait for, they report themselves. Nothing is reported without a terminal.
+    """
+    if not sys.stderr.isatty():
+        yield
+        return
+    thread = get_ident()
+
+    def note(seconds: float) -> bool:
+        frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
+        package = imported_package(frames.get(thread))
+        if package is not None:
+            sys.stderr.write(f"mqlake: loading {package}, {seconds:.0f} s\n")
+            sys.stderr.flush()
+        return package is not None
+
+    with noted(note):
+        yield
+
+
+def imported_package(frame: FrameType | None) -> str | None:
+    """Return the package that mqlake is importing, or mqlake itself; None if nothing is imported.
+
+    Args:
+        frame: the innermost frame of a stack.
+    """
+    found = None
+    while frame is not None:
+        if frame.f_globals.get("__name__") == _IMPORTING and "name" in frame.f_locals:
+            package = str(frame.f_locals["name"]).partition(".")[0]
+            if found is None or package != _OWN:
+                found = package
+        frame = frame.f_back
+    return found
 
 
 def tell_compilation() -> None:

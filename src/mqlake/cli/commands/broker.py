@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mqlake.cli.options import LogForm, Override, settings_given
-from mqlake.cli.starting import logged_loading
+from mqlake.cli.progress import logged_loading
 
 if TYPE_CHECKING:
     from mqlake.programs.broker import BrokerProgram

@@ -17,7 +17,7 @@ import typer
 from mqlake.cli.access import chosen
 from mqlake.cli.option_groups import grouped
 from mqlake.cli.options import LogForm
-from mqlake.cli.starting import logged_loading
+from mqlake.cli.progress import logged_loading
 from mqlake.cli.streams import DEFAULT_NAMES, Names
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import typer
 
 from mqlake.cli.access import chosen
 from mqlake.cli.options import LogForm, Override, UsageError, host_and_port, settings_given
-from mqlake.cli.starting import logged_loading
+from mqlake.cli.progress import logged_loading
 from mqlake.cli.streams import DEFAULT_NAMES, Names
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from mqlake.cli import options as shared
 from mqlake.cli.access import chosen
 from mqlake.cli.option_groups import grouped
 from mqlake.cli.output import write_json, write_line
-from mqlake.cli.starting import logged_loading
+from mqlake.cli.progress import logged_loading
 from mqlake.cli.streams import DEFAULT_NAMES, Names, run_until_told
 
 if TYPE_CHECKING:
