@@ -18,6 +18,7 @@ from mqlake.programs import console
 from mqlake.programs.console import check_console_installed
 from mqlake.programs.ports import free_port
 from mqlake.testing import broker
+from tests.tls.certificates import Authority
 from tests.until import until, wait_until
 
 
@@ -43,6 +44,12 @@ def test_serves_pages_while_the_broker_runs(tmp_path: Path) -> None:
     with broker(tmp_path, consolePort=port):
         wait_until(lambda: "broker-a" in opened(port))
     assert opened(port) == ""
+
+
+def test_uses_tls_as_the_broker_does(tmp_path: Path, authority: Authority) -> None:
+    port = free_port()
+    with broker(tmp_path, consolePort=port, **authority.settings()):
+        wait_until(lambda: "broker-a" in opened(port))
 
 
 def test_ends_when_its_broker_is_gone() -> None:

@@ -26,7 +26,7 @@ from mqlake.storage.local import LocalDirectory
 from mqlake.store import MessageStore
 from mqlake.store.config.properties_file import PATH, read_changed
 from mqlake.store.recovery.recovery_note import note_recovery
-from mqlake.tls.settings import tls_fields
+from mqlake.tls.settings import client_tls, tls_fields
 
 if TYPE_CHECKING:
     from mqlake.programs.console import ConsoleProcess
@@ -96,6 +96,7 @@ def _check_console() -> None:
 
 
 def _console(settings: BrokerSettings, name_servers: str) -> ConsoleProcess:
+    from mqlake.client.access import ClientAccess
     from mqlake.console.options import ConsoleOptions
     from mqlake.programs.console import ConsoleProcess
 
@@ -106,6 +107,7 @@ def _console(settings: BrokerSettings, name_servers: str) -> ConsoleProcess:
             port=settings.console_port,
             # Without it, every local user could read the store, whatever the broker's ACL says.
             login=settings.authentication_enabled or settings.acl_enable,
+            access=ClientAccess(tls=client_tls(settings)),
         )
     )
 
