@@ -16,7 +16,7 @@ ALLOWED = {
     "kafka/write/owned_partition.py:OwnedPartition": 351,
     "remoting/connection.py:Peer": 599,
     "store/delivery/timers.py:TimerMessages": 389,
-    "store/light/light_queues.py:LightQueues": 442,
+    "store/light/light_queues.py:LightQueues": 427,
 }
 """How many lines the larger classes have at most. Lower a number; remove entries; add none."""
 

@@ -22,6 +22,7 @@ from mqlake.broker.send.properties import (
 from mqlake.broker.send.sizes import SendSizes
 from mqlake.broker.send.unconfirmed import Unconfirmed
 from mqlake.broker.state.broker_state import BrokerState
+from mqlake.broker.state.lite.lite_topics import place
 from mqlake.broker.state.topics import any_queue
 from mqlake.errors import MqlakeError
 from mqlake.formats import sys_flag
@@ -209,11 +210,14 @@ class SendMessages:
 
     def _in_lite_topic(self, topic: Topic, properties: bytes, body_size: int, peer: Peer) -> bytes:
         """Return the properties with the message's place; what is refused takes none."""
-        sizes = self._sizes
-        properties = self._state.lite.with_room(topic, properties)
-        if len(properties) > sizes.properties or body_size > sizes.body:
-            properties = sizes.check(properties, body_size)
-        return self._state.lite.placed(topic, properties, peer)
+        lite, sizes = self._state.lite, self._sizes
+        queue = lite.queue_of(topic, properties)
+        if queue is None:
+            return properties
+        longest = place(queue)
+        if len(properties) + len(longest) > sizes.properties or body_size > sizes.body:
+            properties = sizes.check(properties + longest, body_size)[: -len(longest)]
+        return properties + lite.next_place(topic, queue, peer)
 
     def _check_half(self, properties: bytes, body_size: int, unique_key: str) -> None:
         if len(properties) + len(unique_key) > self._sizes.half_properties:

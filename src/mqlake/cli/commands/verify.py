@@ -2,6 +2,7 @@
 
 The structure and the checksum of each record are checked. Each record must have its entries, and
 each entry its record. Batch consume queues count as queues, and their units as queue entries.
+The files of light queues are derived again up to the checkpoint, and compared byte by byte.
 Differences that are explained by a crash, or by RocketMQ's removal of expired files, are counted
 and noted, but are not damage.
 
@@ -9,9 +10,9 @@ JSON: `store`, `ok`, `dialect`, `logEnd` (physical offset), `bytesScanned`, `rec
 `recordsBeyond` (good records past the log's end), `deletedTopicRecords` (records of topics that
 were deleted after they were put, which need no queue entries), `damagedBodies`, `tornRecords`
 (records whose body is valid, but whose checksum over the whole record, which mqlake adds, is
-wrong), `queues`,
-`indexFiles`, `queueEntries`, `indexEntries`, `damage` (objects with `file`, `offset`, `bytes`,
-`reason`), `notes`, `seconds`.
+wrong), `queues`, `indexFiles`, `queueEntries`, `indexEntries`, `lightFiles`, `lightEntries`
+(files of light queues, and entries in them, that were compared), `damage` (objects with `file`,
+`offset`, `bytes`, `reason`), `notes`, `seconds`.
 
 `queueEntries` and `indexEntries` have the counts `good`, `undispatched`, `lost`, `expired`,
 `stale`, `blank`, `dead` and `repeated`, and the objects `missing`, `wrong` and `dangling` with

@@ -29,6 +29,7 @@ def view(report: VerifyReport, seconds: float) -> Iterator[RenderableType]:
             *_deleted(report),
             ("queues", f"{report.queues:,}: {_entries(report.queue_entries)}"),
             ("index files", f"{report.index_files:,}: {_entries(report.index_entries)}"),
+            *_light(report),
             ("dialect", f"RocketMQ {report.dialect.value}"),
             ("took", f"{seconds:.2f} s, {rate(report.bytes_scanned, seconds)}"),
         ]
@@ -49,6 +50,11 @@ def _records(report: VerifyReport) -> str:
 def _deleted(report: VerifyReport) -> list[tuple[str, str]]:
     found = report.deleted_topic_records
     return [("of a deleted topic", f"{found:,}")] if found else []
+
+
+def _light(report: VerifyReport) -> list[tuple[str, str]]:
+    files, entries = report.light_files, count(report.light_entries, "entry", "entries")
+    return [("files of light queues", f"{files:,}: {entries} compared")] if files else []
 
 
 def _entries(found: EntryFindings) -> str:

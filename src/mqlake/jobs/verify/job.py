@@ -34,6 +34,13 @@ from mqlake.jobs.verify.index import (
     check_index_rest,
     plan_index,
 )
+from mqlake.jobs.verify.light_files import (
+    DAMAGED_LOG,
+    LightFilesCheck,
+    LightFilesJob,
+    check_light_files,
+    has_light_files,
+)
 from mqlake.jobs.verify.queues import QueueFilesJob, check_queue_files
 from mqlake.jobs.verify.settled import Settled, plan_live_index, settle
 from mqlake.jobs.verify.splits import VerifyJob, VerifyPart, verify_splits
@@ -55,6 +62,8 @@ class VerifyReport(msgspec.Struct, frozen=True, rename="camel"):
         damaged_bodies: records whose body has the wrong checksum, before the log end.
         queues, index_files: the number of queues and index files.
         queue_entries, index_entries: the entries compared with the records.
+        light_files, light_entries: files of light queues, and their entries, that were compared
+            with what the log says.
         torn_records: records whose body is good but whose checksum over all bytes is wrong, in the
             part of the log in which mqlake wrote each record with one.
         damage: every damaged stretch of the log and damaged file; and the first hundred missing,
@@ -76,6 +85,8 @@ class VerifyReport(msgspec.Struct, frozen=True, rename="camel"):
     queue_entries: EntryFindings
     index_files: int
     index_entries: EntryFindings
+    light_files: int
+    light_entries: int
     damage: list[Damage]
     notes: list[str]
 
@@ -157,7 +168,10 @@ class _Verification:
             queue_entries.stale = index_entries.stale = 0
         torn = [record for part in parts for record in part.torn]
         of_log = damage(self._log, gaps, last) + list(_torn_damage(self._log, torn))
-        found = (settled.before_end(of_log) if settled else of_log) + found
+        if settled:
+            of_log = settled.before_end(of_log)
+        light = DAMAGED_LOG if of_log else self._check_light_files()
+        found = of_log + found + light.damage
         for finding in (*queue_entries.faults, *index_entries.faults):
             found += finding.examples
         return VerifyReport(
@@ -175,8 +189,13 @@ class _Verification:
             queue_entries=queue_entries,
             index_files=len(self._index),
             index_entries=index_entries,
+            light_files=light.files,
+            light_entries=light.entries,
             damage=found,
-            notes=_notes(queue_entries, index_entries, seen - _records(parts)),
+            notes=[
+                *_notes(queue_entries, index_entries, seen - _records(parts)),
+                *([light.note] if light.note else ()),
+            ],
         )
 
     def _scan(self, jobs: Sequence[Job]) -> list[VerifyPart]:
@@ -236,6 +255,15 @@ class _Verification:
             for each in self._index
         ]
         return merged(self._engine.run(check_index_rest, jobs, "index entries"))
+
+    def _check_light_files(self) -> LightFilesCheck:
+        snapshot = self._source.snapshot
+        if not has_light_files(self._source.directory):
+            return LightFilesCheck()
+        is_stopped = snapshot.owner is None and not snapshot.has_abort_file
+        job = LightFilesJob(self._source.path, self._end, self._delay_levels, is_stopped)
+        (found,) = self._engine.run(check_light_files, [job], "files of light queues")
+        return found
 
 
 def _stated(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -106,8 +106,11 @@ class LightFile:
             else:
                 return number
 
-    def append(self, physical_offset: int, size: int, entries: Sequence[LightAppend]) -> None:
+    def append(self, physical_offset: int, size: int, entries: Sequence[LightAppend]) -> int:
         """Append the entries of one record; those that do not fit are left out.
+
+        Returns:
+            How many were appended.
 
         Raises:
             DiskError: there is no room on the disk; nothing was appended.
@@ -123,6 +126,7 @@ class LightFile:
         if self.file.is_watched:
             self.file.written(start, length)
         self._write_header()
+        return len(entries)
 
     def _append(self, name_hash: int, physical_offset: int, queue_offset: int, size: int) -> None:
         number, slot = self._count, light_queue_file.slot_at(self._slots, name_hash)
@@ -185,6 +189,12 @@ class LightFile:
         entries = self._entries()
         return entries["hash"][entries["previous"] == 0].astype(np.uint64)
 
+    def names_in_steps(self) -> Iterator[int]:
+        """Yield the hashes of the names of its queues, each once; none is read far ahead."""
+        for first in range(0, self.count, _AT_ONCE):
+            some = self._entries()[first : first + _AT_ONCE]
+            yield from some["hash"][some["previous"] == 0].tolist()
+
     def keep_before(self, physical_offset: int) -> None:
         """Keep only the entries of records before a physical offset, and compute the slots again.
 
@@ -235,6 +245,8 @@ class LightFile:
 
 
 _STEP = 1 << 20
+_AT_ONCE = 1 << 10
+"""Entries that are read between two looks at other work."""
 
 
 def _first_false(values: npt.NDArray[np.bool_]) -> int:

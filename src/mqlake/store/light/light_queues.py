@@ -9,33 +9,29 @@ from __future__ import annotations
 import errno
 import logging
 import secrets
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
-from itertools import islice
 from typing import NamedTuple
-
-import numpy as np
 
 from mqlake.dispatch.batch import Batch
 from mqlake.errors import DiskError, FormatError
-from mqlake.formats.file_name import check_topic_name, parse_segment_name, segment_name
+from mqlake.formats.file_name import check_topic_name, parse_segment_name
 from mqlake.formats.light import light_queue_file
 from mqlake.formats.light.light_queue_file import LightHeader
 from mqlake.formats.topic_names import LIGHT_PREFIX
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.incarnations.table import Incarnations
+from mqlake.store.light.light_counts import LightCounts, counts_of_files
 from mqlake.store.light.light_file import LightAppend, LightFile
 from mqlake.store.light.light_records import LightRecord, light_records
+from mqlake.store.light.open_lights import DIRECTORY, OpenLights, light_path
+from mqlake.store.light.unsynced_lights import UnsyncedLights
 from mqlake.store.log.pending_sync import PendingSync
 
-DIRECTORY = "lightqueue"
 COMPLETE = f"{DIRECTORY}/complete"
 """Exists once all records before the checkpoint have their entries."""
-_MOST_OPEN = 64
-_LOOKED_AT = 8
-"""Newest files of a topic in which the newest message of a queue is sought before it gets another:
-a queue that is new would be sought in all of them.
+LOOKED_AT = 8
+"""Newest files of a topic in which a message of a queue keeps later ones from having lower offsets.
 """
 
 _log = logging.getLogger(__name__)
@@ -50,6 +46,19 @@ class LightPlace(NamedTuple):
     queue_offset: int
     physical_offset: int
     size: int
+
+
+class _LightArrival(NamedTuple):
+    """A light queue that gets a message.
+
+    Attributes:
+        before: base of the file with the queue's newest message so far; None without one.
+    """
+
+    name: bytes
+    name_hash: int
+    queue_offset: int
+    before: int | None
 
 
 class LightQueues:
@@ -76,14 +85,13 @@ class LightQueues:
         self._incarnations, self._make_seed = incarnations, make_seed
         self._seed: int | None = None
         self._bases: dict[str, list[int]] = {}
-        self._open: OrderedDict[tuple[str, int], LightFile] = OrderedDict()
-        self._dirty: dict[tuple[str, int], tuple[LightFile, int]] = {}
-        self._names: dict[str, int] = {}
-        self._syncs = 0
+        self._open = OpenLights(directory, light_queue_file.capacity_of(segment_size))
+        self._unsynced = UnsyncedLights(directory)
         self._ended: set[tuple[str, int]] = set()
         self.min_physical_offset = 0
         self._arrived: LightArrived | None = None
         self._unordered: set[str] = set()
+        self._counts = LightCounts()
 
     # Files
 
@@ -91,34 +99,14 @@ class LightQueues:
         """Return the topics that have light queues, sorted."""
         return sorted(self._bases)
 
-    def _path(self, topic: str, base: int) -> str:
-        return f"{DIRECTORY}/{topic}/{segment_name(base)}"
-
-    def _file(self, topic: str, base: int) -> LightFile:
-        key = (topic, base)
-        found = self._open.get(key)
-        if found is None:
-            file = self._directory.open_writable(self._path(*key))
-            header = light_queue_file.decode_header(file.view())
-            found = LightFile(file, header, self._capacity)
-            self._keep(key, found)
-        self._open.move_to_end(key)
-        return found
-
-    def _keep(self, key: tuple[str, int], file: LightFile) -> None:
-        self._open[key] = file
-        if len(self._open) > _MOST_OPEN:
-            # The file is not closed: a sync may be running. The last user closes it.
-            self._open.popitem(last=False)
-
-    @property
-    def _capacity(self) -> int:
-        return light_queue_file.capacity_of(self._segment_size)
-
     def _files(self, topic: str) -> Iterator[LightFile]:
         """Yield a topic's files, newest first."""
         for base in reversed(self._bases.get(topic, ())):
-            yield self._file(topic, base)
+            yield self._open.file(topic, base)
+
+    def file(self, topic: str, base: int) -> LightFile | None:
+        """Return a topic's file of the segment that starts at `base`; None without one."""
+        return self._open.file(topic, base) if base in self._bases.get(topic, ()) else None
 
     def _current(self, topic: str, physical_offset: int) -> LightFile:
         """Return the file of a record, created if it does not exist.
@@ -129,24 +117,23 @@ class LightQueues:
         base = physical_offset // self._segment_size * self._segment_size
         bases = self._bases.get(topic)
         if bases and bases[-1] == base:
-            return self._file(topic, base)
+            return self._open.file(topic, base)
         return self._create(check_topic_name(topic), base)
 
     def _create(self, topic: str, base: int) -> LightFile:
         for path in (DIRECTORY, f"{DIRECTORY}/{topic}"):
             if not self._directory.is_directory(path):
                 self._directory.make_directory(path)
-                self._names[path.rpartition("/")[0]] = self._syncs
+                self._unsynced.renamed(path.rpartition("/")[0])
         size = light_queue_file.file_size(self._segment_size)
-        file = self._directory.create(self._path(topic, base), size)
+        file = self._directory.create(light_path(topic, base), size)
         self._ended.discard((topic, base))
         slots = light_queue_file.slots_of(self._segment_size)
-        made = LightFile(file, LightHeader(base, self.seed, slots, 1, 0), self._capacity)
+        made = self._open.add(topic, file, LightHeader(base, self.seed, slots, 1, 0))
         made.begin()
         self._bases.setdefault(topic, []).append(base)
-        self._keep((topic, base), made)
-        self._changed(topic, made)
-        self._names[f"{DIRECTORY}/{topic}"] = self._syncs
+        self._unsynced.changed(topic, made)
+        self._unsynced.renamed(f"{DIRECTORY}/{topic}")
         return made
 
     @property
@@ -155,9 +142,6 @@ class LightQueues:
         if self._seed is None:
             self._seed = self._make_seed()
         return self._seed
-
-    def _changed(self, topic: str, file: LightFile) -> None:
-        self._dirty[topic, file.base] = file, self._syncs
 
     # Derive
 
@@ -174,19 +158,21 @@ class LightQueues:
         topic = record.topic.decode()
         if self._incarnations.is_dead(topic, record.physical_offset):
             return
-        pairs = self._ascending(topic, record)
-        if not pairs:
+        arrivals = self._ascending(topic, record)
+        if not arrivals:
             return
         file = self._current(topic, record.physical_offset)
-        entries = [LightAppend(self._hash(name, file), offset) for name, offset in pairs]
-        file.append(record.physical_offset, record.size, entries)
-        self._changed(topic, file)
+        entries = [LightAppend(each.name_hash, each.queue_offset) for each in arrivals]
+        kept = file.append(record.physical_offset, record.size, entries)
+        self._unsynced.changed(topic, file)
+        for each in arrivals[:kept]:
+            self._counts.arrived(topic, file.base, each.before)
         if self._arrived is not None:
-            for name, _ in pairs:
-                self._arrived(name)
+            for each in arrivals:
+                self._arrived(each.name)
 
-    def _ascending(self, topic: str, record: LightRecord) -> list[tuple[bytes, int]]:
-        """Return the names and queue offsets of a record that get an entry; none if they have.
+    def _ascending(self, topic: str, record: LightRecord) -> list[_LightArrival]:
+        """Return the light queues in which a record gets an entry; none if it has them.
 
         A queue ascends: an offset that is not above its newest one gets none, and searches stay
         right whatever properties a record has.
@@ -194,11 +180,15 @@ class LightQueues:
         newest = next(self._files(topic), None)
         if newest is not None and record.physical_offset <= newest.last_physical:
             return []
-        first, pairs = self._first_of(topic), list[tuple[bytes, int]]()
+        found = list[_LightArrival]()
         for name, offset in zip(record.names, record.offsets, strict=True):
-            last = self._newest(islice(self._files(topic), _LOOKED_AT), name, first)
+            name_hash = self._hash(name)
+            file, last = self._newest(topic, name_hash)
+            if file is not None and last is not None and file.base < self._looked_at_from(topic):
+                last = None
             if last is None or offset > last.queue_offset:
-                pairs.append((name, offset))
+                before = None if file is None else file.base
+                found.append(_LightArrival(name, name_hash, offset, before))
             elif topic not in self._unordered:
                 self._unordered.add(topic)
                 _log.warning(
@@ -210,14 +200,17 @@ class LightQueues:
                     name[:200],
                     last.queue_offset,
                 )
-        return pairs
+        return found
+
+    def _looked_at_from(self, topic: str) -> int:
+        return self._bases[topic][-LOOKED_AT:][0]
 
     def notify(self, arrived: LightArrived) -> None:
         """Call a function for each message that a light queue gets from now on."""
         self._arrived = arrived
 
-    def _hash(self, name: bytes, file: LightFile) -> int:
-        return name_hash(name, file.seed)
+    def _hash(self, name: bytes) -> int:
+        return name_hash(name, self.seed)
 
     # Read
 
@@ -227,15 +220,16 @@ class LightQueues:
         Args:
             topic: the topic of its records.
         """
-        return self._newest(self._files(topic), name, self._first_of(topic))
+        return self._newest(topic, self._hash(name))[1]
 
-    def _newest(self, files: Iterable[LightFile], name: bytes, first: int) -> LightPlace | None:
-        for file in files:
-            if number := file.newest(self._hash(name, file)):
+    def _newest(self, topic: str, name_hash: int) -> tuple[LightFile | None, LightPlace | None]:
+        """Return the newest file that has a light queue, and its newest message if it counts."""
+        for file in self._files(topic):
+            if number := file.newest(name_hash):
                 entry = file.entry(number)
                 place = LightPlace(entry.queue_offset, entry.physical_offset, entry.size)
-                return place if place.physical_offset >= first else None
-        return None
+                return file, place if place.physical_offset >= self._first_of(topic) else None
+        return None, None
 
     def end_of(self, name: str) -> int | None:
         """Return the queue offset after the newest message of a lite topic's queue; None without
@@ -256,8 +250,9 @@ class LightQueues:
         put after its offset was given to it.
         """
         first, starts = self._first_of(topic), list[tuple[int, int, int]]()
+        name_hash = self._hash(name)
         for file in self._files(topic):
-            newest = file.newest(self._hash(name, file))
+            newest = file.newest(name_hash)
             if not newest:
                 continue
             start = file.at_or_after(newest, queue_offset, first)
@@ -268,27 +263,23 @@ class LightQueues:
                 break  # All messages before it have lower offsets, or are dead.
         found: list[LightPlace] = []
         for base, start, newest in reversed(starts):
-            found += _forwards(self._file(topic, base), start, newest, count - len(found))
+            found += _forwards(self._open.file(topic, base), start, newest, count - len(found))
             if len(found) >= count:
                 break
         return found[:count]
 
     def count(self, topic: str) -> int:
         """Return how many light queues of a topic have messages."""
-        files = list(self._files(topic))
-        if len(files) < 2:
-            return files[0].queues if files else 0
-        return len(np.unique(np.concatenate([file.names() for file in files])))
+        return self._counts.count(topic)
 
-    def heads(self, topic: str) -> Iterator[LightPlace]:
-        """Yield the newest message of each light queue of a topic."""
-        seen = set[int]()
-        for file in list(self._files(topic)):
-            for name in file.names().tolist():
-                if name not in seen:
-                    seen.add(name)
-                    entry = file.entry(file.newest(name))
-                    yield LightPlace(entry.queue_offset, entry.physical_offset, entry.size)
+    def heads(self, topic: str) -> Iterator[LightPlace | None]:
+        """Yield the newest message of each light queue of a topic; None for others."""
+        for base in list(reversed(self._bases.get(topic, ()))):
+            if base not in self._bases.get(topic, ()):
+                continue  # It was removed meanwhile.
+            for name_hash in self._open.file(topic, base).names_in_steps():
+                file, place = self._newest(topic, name_hash)
+                yield None if file is None or file.base != base else place
 
     # Remove
 
@@ -310,17 +301,28 @@ class LightQueues:
         return len(gone)
 
     def _remove(self, topic: str, base: int) -> None:
-        self._directory.remove(self._path(topic, base))
+        self._directory.remove(light_path(topic, base))
         self._forget(topic, base)
-        self._names[f"{DIRECTORY}/{topic}"] = self._syncs
+        self._unsynced.renamed(f"{DIRECTORY}/{topic}")
 
     def _forget(self, topic: str, base: int) -> None:
-        self._open.pop((topic, base), None)
-        self._dirty.pop((topic, base), None)
+        self._open.forget(topic, base)
+        self._unsynced.forget(topic, base)
+        self._counts.removed(topic, base)
         bases = self._bases[topic]
         bases.remove(base)
         if not bases:
             del self._bases[topic]
+
+    def keep_newest(self, count: int) -> None:
+        """Remove all files but the newest ones of each topic.
+
+        Raises:
+            DiskError: the system refused it.
+        """
+        for topic, bases in list(self._bases.items()):
+            for base in bases[:-count]:
+                self._remove(topic, base)
 
     def end(self, topic: str) -> None:
         """Let the light queues of a deleted topic be dead; `bury` removes their files.
@@ -329,7 +331,7 @@ class LightQueues:
         """
         before = self._incarnations.before(topic)
         for base in list(self._bases.get(topic, ())):
-            if self._file(topic, base).last_physical < before:
+            if self._open.file(topic, base).last_physical < before:
                 self._forget(topic, base)
                 self._ended.add((topic, base))
 
@@ -340,9 +342,9 @@ class LightQueues:
             DiskError: the system refused it; the same call completes it.
         """
         for topic, base in sorted(self._ended):
-            self._directory.remove(self._path(topic, base))
+            self._directory.remove(light_path(topic, base))
             self._ended.discard((topic, base))
-            self._names[f"{DIRECTORY}/{topic}"] = self._syncs
+            self._unsynced.renamed(f"{DIRECTORY}/{topic}")
             if topic not in self._bases and not any(name == topic for name, _ in self._ended):
                 self._remove_directory(topic)
 
@@ -353,8 +355,8 @@ class LightQueues:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
             return
-        self._names.pop(f"{DIRECTORY}/{topic}", None)
-        self._names[DIRECTORY] = self._syncs
+        self._unsynced.forget_names(f"{DIRECTORY}/{topic}")
+        self._unsynced.renamed(DIRECTORY)
 
     # Recover
 
@@ -403,23 +405,26 @@ class LightQueues:
             base = parse_segment_name(name)
             if base is None:
                 continue
-            self._names[f"{DIRECTORY}/{topic}"] = self._syncs
+            self._unsynced.renamed(f"{DIRECTORY}/{topic}")
             if base >= position or base + self._segment_size <= self.min_physical_offset:
-                self._directory.remove(self._path(topic, base))
+                self._directory.remove(light_path(topic, base))
                 continue
             self._bases.setdefault(topic, []).append(base)
             try:
-                file = self._file(topic, base)
+                file = self._open.file(topic, base)
             except FormatError:
                 return False
             if not self._is_usable(file):
                 return False
             self._seed = file.seed if self._seed is None else self._seed
+            if file.seed != self._seed:
+                return False
             if base + self._segment_size > position:
                 file.keep_before(position)
-                self._changed(topic, file)
+                self._unsynced.changed(topic, file)
             if file.last_physical < before or not file.count:
                 self._remove(topic, base)
+        self._counts.adopt(topic, counts_of_files(list(self._files(topic))))
         return True
 
     def _is_usable(self, file: LightFile) -> bool:
@@ -438,9 +443,9 @@ class LightQueues:
             return
         directory.remove(COMPLETE)
         directory.sync_directory(DIRECTORY)
-        self._bases = {}
+        self._bases, self._counts = {}, LightCounts()
         self._open.clear()
-        self._dirty.clear()
+        self._unsynced.clear()
         for topic in directory.names(DIRECTORY):
             path = f"{DIRECTORY}/{topic}"
             if not directory.is_directory(path):
@@ -448,7 +453,7 @@ class LightQueues:
             for name in directory.names(path):
                 if parse_segment_name(name) is not None:
                     directory.remove(f"{path}/{name}")
-            self._names[path] = self._syncs
+            self._unsynced.renamed(path)
 
     def complete(self) -> None:
         """Note that all records so far have their entries, which are durable.
@@ -469,15 +474,7 @@ class LightQueues:
 
     def pending_sync(self) -> PendingSync:
         """Return a job that makes all current entries durable, and the names of their files."""
-        files = [file.file for file, _ in self._dirty.values()]
-        names = sorted(self._names, key=lambda path: (-path.count("/"), path == ""))
-        self._syncs = number = self._syncs + 1
-
-        def done() -> None:
-            self._dirty = {key: each for key, each in self._dirty.items() if each[1] >= number}
-            self._names = {path: begun for path, begun in self._names.items() if begun >= number}
-
-        return PendingSync(self._directory, files, names, done)
+        return self._unsynced.pending_sync()
 
     def check_linked(self) -> None:
         """Check that the file that was used last was not removed.
@@ -485,15 +482,12 @@ class LightQueues:
         Raises:
             SyncError: it was removed.
         """
-        if self._open:
-            self._open[next(reversed(self._open))].file.check_linked()
+        self._open.check_linked()
 
     def close(self) -> None:
         """Close all files."""
-        for file in self._open.values():
-            file.close()
-        self._open.clear()
-        self._dirty.clear()
+        self._open.close()
+        self._unsynced.clear()
 
 
 def name_hash(name: bytes, seed: int) -> int:

@@ -6,10 +6,9 @@ Upstream: `MultiDispatchUtils`.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
-
-import numpy as np
 
 from mqlake.dispatch.batch import Batch
 from mqlake.formats.light.light_queue_file import MOST_NAMES
@@ -22,7 +21,8 @@ from mqlake.formats.properties import (
 from mqlake.formats.topic_names import DISCARDED_TOPIC, LIGHT_PREFIX, OF_GROUPS, WAITING
 
 _NAME_END, _PAIR_END = NAME_VALUE_SEPARATOR.encode(), PROPERTY_SEPARATOR.encode()
-_MARK = re.compile(re.escape(MULTI_DISPATCH.encode() + _NAME_END))
+_NAMES, _OFFSETS = MULTI_DISPATCH.encode() + _NAME_END, MULTI_QUEUE_OFFSET.encode() + _NAME_END
+_MARK = re.compile(re.escape(_NAMES))
 _PREFIX = LIGHT_PREFIX.encode()
 _SEPARATOR = b","
 _LONGEST_NAME = 1024
@@ -55,36 +55,32 @@ def light_records(batch: Batch) -> Iterator[LightRecord]:
     records, base = batch.records, batch.base
     if not len(records):
         return
-    start = int(records["physical_offset"][0]) - base
-    end = int(records["physical_offset"][-1]) + int(records["size"][-1]) - base
-    data = batch.buffer[start:end].data
-    row = -1
+    offsets: list[int] = records["physical_offset"].tolist()
+    sizes, places = records["size"], records["properties_at"]
+    lengths, numbers = records["properties_length"], records["queue"]
+    start = offsets[0] - base
+    data = batch.buffer[start : offsets[-1] + int(sizes[-1]) - base].data
+    topics: dict[int, bytes] = {}
+    last = -1
     for match in _MARK.finditer(data):
         at = start + match.start()
-        found = int(np.searchsorted(records["physical_offset"], base + at, "right")) - 1
-        if found == row:
+        row = bisect_right(offsets, base + at) - 1
+        if row == last:
             continue
-        one = records[found]
-        first, length = int(one["properties_at"]), int(one["properties_length"])
+        first, length = int(places[row]), int(lengths[row])
         if not first <= at < first + length:
             continue  # The text is in a body.
-        row = found
-        if light := _light(batch, found, bytes(data[first - start : first - start + length])):
-            yield light
-
-
-def _light(batch: Batch, row: int, properties: bytes) -> LightRecord | None:
-    record = batch.records[row]
-    number = int(record["queue"])
-    if number < 0:
-        return None
-    topic = batch.table[number][0]
-    if topic.startswith(_WITHOUT):
-        return None
-    names, offsets = queues_of(properties)
-    if not names:
-        return None
-    return LightRecord(topic, int(record["physical_offset"]), int(record["size"]), names, offsets)
+        last = row
+        if (number := int(numbers[row])) < 0:
+            continue
+        topic = topics.get(number)
+        if topic is None:
+            topic = topics[number] = batch.table[number][0]
+        if topic.startswith(_WITHOUT):
+            continue
+        names, places_in = queues_of(bytes(data[first - start : first - start + length]))
+        if names:
+            yield LightRecord(topic, offsets[row], int(sizes[row]), names, places_in)
 
 
 def queues_of(properties: bytes) -> tuple[list[bytes], list[int]]:
@@ -93,13 +89,8 @@ def queues_of(properties: bytes) -> tuple[list[bytes], list[int]]:
     Args:
         properties: encoded properties, malformed or not.
     """
-    values: dict[bytes, bytes] = {}
-    for pair in properties.split(_PAIR_END):
-        name, separator, value = pair.partition(_NAME_END)
-        if separator:
-            values[name] = value
-    names = values.get(MULTI_DISPATCH.encode(), b"").split(_SEPARATOR)
-    offsets = values.get(MULTI_QUEUE_OFFSET.encode(), b"").split(_SEPARATOR)
+    names = _last_value(properties, _NAMES).split(_SEPARATOR)
+    offsets = _last_value(properties, _OFFSETS).split(_SEPARATOR)
     if len(names) != len(offsets):
         return [], []
     found: dict[bytes, int] = {}
@@ -108,3 +99,20 @@ def queues_of(properties: bytes) -> tuple[list[bytes], list[int]]:
         if is_name and text.isdigit() and len(text) < 20 and int(text) <= _MOST_OFFSET:
             found[name] = int(text)
     return list(found), list(found.values())
+
+
+def _last_value(properties: bytes, name: bytes) -> bytes:
+    """Return the last value of a property; empty without one.
+
+    Args:
+        name: with the separator that follows it.
+    """
+    at = properties.rfind(_PAIR_END + name)
+    if at >= 0:
+        start = at + len(_PAIR_END) + len(name)
+    elif properties.startswith(name):
+        start = len(name)
+    else:
+        return b""
+    end = properties.find(_PAIR_END, start)
+    return properties[start:] if end < 0 else properties[start:end]

@@ -33,10 +33,11 @@ from mqlake.formats.properties import (
     LITE_TOPIC,
     MULTI_DISPATCH,
     MULTI_QUEUE_OFFSET,
+    NAME_VALUE_SEPARATOR,
+    PROPERTY_SEPARATOR,
     TRAN_MSG,
     decode_properties,
 )
-from mqlake.formats.property_edits import edit
 from mqlake.formats.topic_names import OF_GROUPS
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import oneway
@@ -129,8 +130,8 @@ class LiteTopics:
 
     # Sends
 
-    def with_room(self, topic: Topic, properties: bytes) -> bytes:
-        """Return the properties of a message of a lite topic, with the longest place.
+    def queue_of(self, topic: Topic, properties: bytes) -> str | None:
+        """Return the queue of the lite topic that a message is sent to; None if it is sent to none.
 
         Raises:
             RemotingError: it cannot be put.
@@ -138,7 +139,7 @@ class LiteTopics:
         pairs = decode_properties(properties)
         lite = pairs.get(LITE_TOPIC)
         if lite is None or topic.topic_name.startswith(OF_GROUPS):
-            return properties
+            return None
         if not is_lite_topic(lite):
             reason = f"not the name of a lite topic: {lite[:100]!r}; use letters, digits, - and _"
             raise RemotingError(ResponseCode.MESSAGE_ILLEGAL, reason)
@@ -148,23 +149,18 @@ class LiteTopics:
         if (waits := _waits_by(pairs)) is not None:
             reason = f"a message of a lite topic can have no delay and no transaction: {waits}"
             raise RemotingError(ResponseCode.MESSAGE_ILLEGAL, reason)
-        return edit(properties, (), _place(queue_name(topic.topic_name, lite), _LAST_OFFSET))
+        return queue_name(topic.topic_name, lite)
 
-    def placed(self, topic: Topic, properties: bytes, peer: Peer) -> bytes:
-        """Return properties that have room, with the message's place in its queue.
-
-        The message is put next: the place is its own.
+    def next_place(self, topic: Topic, queue: str, peer: Peer) -> bytes:
+        """Return the properties with the place of the next message of a queue, which is put now.
 
         Raises:
             RemotingError: there are too many lite topics.
         """
-        name = decode_properties(properties).get(MULTI_DISPATCH)
-        if name is None:
-            return properties
         offset = self.queues.take_offset(
-            topic.topic_name, name, lambda: self._check_room(owner_of(peer.address))
+            topic.topic_name, queue, lambda: self._check_room(owner_of(peer.address))
         )
-        return edit(properties, (), _place(name, offset))
+        return place(queue, offset)
 
     def _check_room(self, owner: str) -> None:
         most = self.settings.max_lmq_consume_queue_num
@@ -347,9 +343,9 @@ class LiteTopics:
             if not longest:
                 continue
             oldest = self._now() - max(longest, _LEAST_AGE)
-            for queue, _, stored in self.queues.newest(topic.topic_name):
-                if stored < oldest:
-                    self._end(queue)
+            for found in self.queues.newest(topic.topic_name):
+                if found is not None and found[1] < oldest:
+                    self._end(found[0])
                 yield
 
     def _end(self, queue: str) -> None:
@@ -396,8 +392,12 @@ class LiteTopics:
             yield
 
 
-def _place(name: str, offset: int) -> dict[str, str]:
-    return {MULTI_DISPATCH: name, MULTI_QUEUE_OFFSET: str(offset)}
+def place(queue: str, offset: int = _LAST_OFFSET) -> bytes:
+    """Return the properties with the place of a message in a queue; by default, the longest one."""
+    return (
+        f"{MULTI_DISPATCH}{NAME_VALUE_SEPARATOR}{queue}{PROPERTY_SEPARATOR}"
+        f"{MULTI_QUEUE_OFFSET}{NAME_VALUE_SEPARATOR}{offset}{PROPERTY_SEPARATOR}"
+    ).encode()
 
 
 def _waits_by(pairs: Mapping[str, str]) -> str | None:

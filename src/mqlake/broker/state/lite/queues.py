@@ -134,16 +134,18 @@ class LiteQueues:
             found.append(LiteMessage(place.queue_offset, record))
         return found
 
-    def newest(self, topic: str) -> Iterator[tuple[str, int, int]]:
-        """Yield each lite topic's queue, its next offset, and when its last message was stored."""
+    def newest(self, topic: str) -> Iterator[tuple[str, int] | None]:
+        """Yield each lite topic's queue, and when its last message was stored; None for others."""
         for place in self.light.heads(topic):
-            record = self._store.reads.raw_at(place.physical_offset, crc=False)
-            if record is None:
-                continue
-            found = decode(record)
-            name = found.properties.get(MULTI_DISPATCH, "")
-            if name.startswith(queue_name(topic, "")):
-                yield name, place.queue_offset + 1, found.store_timestamp
+            yield None if place is None else self._newest(topic, place.physical_offset)
+
+    def _newest(self, topic: str, physical_offset: int) -> tuple[str, int] | None:
+        record = self._store.reads.raw_at(physical_offset, crc=False)
+        if record is None:
+            return None
+        found = decode(record)
+        name = found.properties.get(MULTI_DISPATCH, "")
+        return (name, found.store_timestamp) if name.startswith(queue_name(topic, "")) else None
 
 
 class _NextOffsets:
