@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import zlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,11 +17,19 @@ import pytest
 
 from mqlake.client.errors import ClientError
 from mqlake.errors import FormatError, StoreError
+from mqlake.formats.config import DataVersion
+from mqlake.formats.config.topics import Topic
 from mqlake.formats.sys_flag import COMPRESSED
+from mqlake.protocol.bodies.register import RegisterBody, TopicConfigs
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import request
+from mqlake.protocol.headers.namesrv import RegisterBrokerHeader
 from mqlake.query.live.connection import close_connections
 from mqlake.query.live.plan import plan_batch
 from mqlake.query.reading.conditions import AnyNumber, AnyText, Between
+from mqlake.remoting.client import RemotingClient
 from mqlake.testing import RunningBroker, broker
+from tests.broker.running import PATIENCE
 from tests.client import test_inner_batches
 from tests.client.servers import create_topic
 from tests.golden import store
@@ -228,6 +240,50 @@ def test_offsets_of_something_else(running: RunningBroker, topic: NumberedTopic)
 def test_nobody_there() -> None:
     with pytest.raises(ClientError, match=r"route of topic A: .*tried for 0.3 s.*retryTimeout"):
         batch_rows("127.0.0.1:9", subscribe="A", retryTimeout="300ms")
+
+
+def test_a_broker_that_is_gone(
+    running: RunningBroker, topic: NumberedTopic, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is an error, or a warning if losses are tolerated: never only fewer rows."""
+    topic.send(10)
+    given = {"subscribe": topic.name, "retryTimeout": "10ms"}
+    lost = f"topic {topic.name}, broker broker-z, queue 0: 127.0.0.1:1: Connection refused"
+
+    async def read() -> list[Row]:
+        async with _registered(running.name_server, topic.name, "broker-z", "127.0.0.1:1"):
+            with pytest.raises(StoreError, match=f"{lost}.*set failOnDataLoss to false"):
+                await asyncio.to_thread(batch_rows, running.name_server, **given)
+            return await asyncio.to_thread(
+                batch_rows, running.name_server, failOnDataLoss=False, **given
+            )
+
+    assert sorted(row["keys"][0] for row in asyncio.run(read())) == topic.keys
+    warnings = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+    assert sum(re.search(lost, text) is not None for text in warnings) == 1
+
+
+@asynccontextmanager
+async def _registered(names: str, topic: str, name: str, address: str) -> AsyncIterator[None]:
+    """Let a name server list a broker with one queue of a topic, which nobody runs."""
+    # A name server ignores the first registration of a single topic.
+    topics = {each: Topic(each, 1, 1) for each in (topic, name)}
+    body = RegisterBody(TopicConfigs(topics, DataVersion(0, 0, 1))).encode()
+    header = RegisterBrokerHeader(
+        broker_name=name,
+        broker_addr=address,
+        cluster_name="DefaultCluster",
+        broker_id=0,
+        ha_server_addr="",
+        body_crc32=zlib.crc32(body) & 0x7FFFFFFF,
+    )
+    client = RemotingClient(connect_timeout=PATIENCE)
+    try:
+        asked = request(RequestCode.REGISTER_BROKER, header, body)
+        assert (await client.call(names, asked, PATIENCE)).code == 0
+        yield
+    finally:
+        await client.close()
 
 
 def test_batches_in_one_record_are_taken_apart(running: RunningBroker) -> None:
