@@ -58,6 +58,12 @@ def alternatives(code: RequestCode) -> list[list[str]]:
 
 
 def refusal(check: Authorization, command: Command, user: User | None = NORMAL) -> str | None:
+    found = _refusal(check, command, user)
+    assert user is None or check.permits(user, command, PEER) == (found is None)
+    return found
+
+
+def _refusal(check: Authorization, command: Command, user: User | None) -> str | None:
     try:
         check.check(user, command, PEER)
     except RemotingError as error:

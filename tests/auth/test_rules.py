@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mqlake.auth.needs import OnCluster, Question, words
+from mqlake.auth.needs import PUB, OnCluster, OnTopic, Question, words
 from mqlake.auth.rules import BROKER, NAME_SERVER, UNKNOWN
 from mqlake.namesrv.name_server import NameServer
 from mqlake.protocol.codes import RequestCode
@@ -23,6 +23,12 @@ QUESTION = Question({}, b"", "main", _nothing)
 def test_every_route_has_a_rule_and_every_rule_a_route(tmp_path: Path) -> None:
     assert {int(route.code) for route in routes_of(tmp_path)} == set(BROKER)
     assert {int(route.code) for route in NameServer().routes} == set(NAME_SERVER)
+
+
+def test_the_permission_for_a_send_follows_from_its_topic() -> None:
+    """The lane remembers it by the user, the address and the topic: see `LaneUsers`."""
+    for code in (RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE):
+        assert BROKER[code] == (OnTopic(PUB, "b"),)
 
 
 def test_only_some_requests_are_open_to_every_user() -> None:

@@ -43,6 +43,22 @@ def test_connections_of_one_address_do_not_lose_each_others_users() -> None:
     assert signers.of(alone.address) == "carl"
 
 
+def test_the_user_of_a_connection_is_not_another_ones_with_its_address() -> None:
+    signers = Signers()
+    one: Any = Connection("10.0.0.1:5")
+    other: Any = Connection("10.0.0.1:5")
+    assert signers.user_of(one) is None
+    signers.note(one, "anna")
+    assert (signers.user_of(one), signers.user_of(other)) == ("anna", None)
+    signers.note(one, None)
+    assert signers.user_of(one) is None
+    signers.note(one, "anna")
+    signers.note(other, "bob")
+    assert (signers.user_of(one), signers.user_of(other)) == (None, None)
+    other.close()
+    assert signers.user_of(one) == "anna"
+
+
 def test_a_request_without_a_signature_counts_to_nobody() -> None:
     signers, place = Signers(), "10.0.0.1:5"
     one, other = Connection(place), Connection(place)

@@ -76,7 +76,8 @@ class Access:
         """Return the routes that check every request.
 
         Calls that serve several frames, or one without its header, are left out: a check receives
-        no more than the header of one frame, so the other signatures would not be checked.
+        no more than the header of one frame, so the other signatures would not be checked. Only
+        what checks each of them itself may be added again (`Route.run_checks`).
         """
         if not self.checks:
             return routes
@@ -111,6 +112,11 @@ class Access:
             user = self._authentication.user(request, address)
             if self._authorization is not None:
                 self._authorization.check(user, request, address)
+
+    def permits(self, user: User, request: Command, address: str) -> bool:
+        """Return whether a user may make a request, if it is signed. Nothing is logged."""
+        authorization = self._authorization
+        return authorization is None or authorization.permits(user, request, address)
 
     def _check(self, peer: Peer, request: Command, _route: Route) -> None:
         user = self._authentication.user(request, peer.address)

@@ -17,6 +17,7 @@ from mqlake.auth.refusals import refused, shown
 from mqlake.auth.rules import UNKNOWN
 from mqlake.auth.sources import source_of, source_text
 from mqlake.auth.users import User
+from mqlake.errors import FormatError
 from mqlake.protocol.command import Command
 from mqlake.protocol.errors import RemotingError
 
@@ -63,7 +64,7 @@ class Authorization:
             RemotingError: NO_PERMISSION.
             FormatError: the names in the request cannot be read.
         """
-        if request.code in self._whitelist or (user is not None and user.is_super):
+        if self._is_free(user, request):
             return
         try:
             self._check(user, request, peer)
@@ -78,6 +79,20 @@ class Authorization:
                 error.remark,
             )
             raise
+
+    def permits(self, user: User, request: Command, peer: str) -> bool:
+        """Return whether a user may make a request. A refusal is not logged."""
+        if self._is_free(user, request):
+            return True
+        try:
+            self._check(user, request, peer)
+        except (RemotingError, FormatError):
+            return False
+        return True
+
+    def _is_free(self, user: User | None, request: Command) -> bool:
+        """Return whether a request needs no permission."""
+        return request.code in self._whitelist or (user is not None and user.is_super)
 
     def _check(self, user: User | None, request: Command, peer: str) -> None:
         if user is None:

@@ -57,14 +57,18 @@ class _PolicyIndex:
 
 
 class Decisions:
-    """Decides by the policies of one user."""
+    """Decides by the policies of one user.
 
-    __slots__ = ("_custom", "_default", "_depends_on_source", "_known")
+    Attributes:
+        depends_on_source: whether what is decided depends on where a request comes from.
+    """
+
+    __slots__ = ("_custom", "_default", "_known", "depends_on_source")
 
     def __init__(self, acl: Acl) -> None:
         self._custom, self._default = _PolicyIndex(acl.custom), _PolicyIndex(acl.default)
         entries = (*acl.custom.values(), *acl.default.values())
-        self._depends_on_source = any(entry.networks for entry in entries)
+        self.depends_on_source = any(entry.networks for entry in entries)
         self._known: dict[tuple[ResourceKind, str, frozenset[Action]], Decision | None] = {}
 
     def decide(
@@ -76,7 +80,7 @@ class Decisions:
             actions: of which one is needed.
             source: where the request comes from.
         """
-        if self._depends_on_source or len(name) > _LONGEST:
+        if self.depends_on_source or len(name) > _LONGEST:
             return self._decide(kind, name, actions, source)
         key = kind, name, actions
         if key in self._known:

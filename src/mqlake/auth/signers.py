@@ -20,6 +20,13 @@ class Signers:
         signed = self._of.get(client)
         return None if signed is None else signed[next(reversed(signed))]
 
+    def user_of(self, peer: Peer) -> str | None:
+        """Return who has signed the last request of a connection; None if nobody has, or if another
+        connection has the same address.
+        """
+        signed = self._of.get(peer.address)
+        return signed.get(peer) if signed is not None and len(signed) == 1 else None
+
     def note(self, peer: Peer, name: str | None) -> None:
         """Note who has signed a request, None if nobody has.
 

@@ -242,7 +242,7 @@ class Broker(RemotingService):
     def _routes(self, lane: Lane | None, pulls: LanePulls | None) -> Sequence[Route]:
         """Return the routes, of which the lane serves usual sends and pulls."""
         routes = self.routes if lane is None else lane.routes(self.routes)
-        if pulls is None:
+        if pulls is None or self.state.access.checks:
             return routes
         take, kinds = pulls.take, tuple(Serialization)
 
@@ -253,8 +253,9 @@ class Broker(RemotingService):
         return tuple(map(served, routes))
 
     def _open_lane_pulls(self, undo: AsyncExitStack) -> LanePulls | None:
-        """Return what serves usual pulls; None if they take the ordinary path."""
-        if not lane_is_chosen() or self.state.access.checks:
+        """Return what serves usual pulls; None if they and sends take the ordinary path."""
+        access = self.state.access
+        if not lane_is_chosen() or access.plain is not None:
             return None
         # Without compiled kernels, these modules cannot be imported.
         from mqlake.broker.lane.pull_decisions import PullDecisions
@@ -264,6 +265,8 @@ class Broker(RemotingService):
         requests = next(each for each in self.families if isinstance(each, PullRequests))
         pulls = LanePulls(requests, state, runtime, PullDecisions(requests, state, runtime))
         undo.callback(pulls.stop)
+        if access.checks:
+            pulls.stop()  # Each pull is checked by itself.
         return pulls
 
     def _open_lane(self, pulls: LanePulls | None) -> Lane | None:

@@ -164,8 +164,9 @@ class RequestRouter:
             return
         if peer.in_flight >= self._in_flight or peer.bodies > self._bodies:
             return
+        checks = self._checks if served.route.run_checks is None else served.route.run_checks
         try:
-            for check in self._checks:
+            for check in checks:
                 check(peer, frames.first, served.route)
         except Exception:  # noqa: BLE001 (whatever it is, the frame by itself gets it as its answer)
             return

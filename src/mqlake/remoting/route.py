@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +36,7 @@ class Route:
             exactly this type.
         run: serves many frames in one call.
         run_kinds: how the headers of such frames are serialized.
+        run_checks: are called before `run`; all other checks are its own work. None: all are.
     """
 
     code: int
@@ -44,6 +45,7 @@ class Route:
     header: type[Header] | None = None
     run: TakeRun | None = None
     run_kinds: tuple[Serialization, ...] = (Serialization.ROCKETMQ,)
+    run_checks: Sequence[Check] | None = None
 
 
 Check = Callable[[Peer, Command, Route], None]

@@ -13,6 +13,8 @@ from mqlake.broker.lane import lane as lane_module
 from mqlake.broker.lane import layout
 from mqlake.broker.lane.kernel import LaneKernel
 from mqlake.broker.lane.lane import Lane
+from mqlake.protocol.signature import Credentials
+from mqlake.remoting.client import RemotingClient
 from tests.broker.lane.raw_client import RawClient
 from tests.broker.running import PATIENCE, Running, running, to
 from tests.broker.send.random_sends import KEY, TOPIC
@@ -27,14 +29,20 @@ def lane_of(broker: Running) -> Lane:
 
 
 @asynccontextmanager
-async def with_lane(path: Path, **settings: object) -> AsyncIterator[tuple[Running, list[int]]]:
+async def with_lane(
+    path: Path, credentials: Credentials | None = None, **settings: object
+) -> AsyncIterator[tuple[Running, list[int]]]:
     """Run a broker whose lane is loaded; yield it, and the list of the reasons why its kernel
     returned, of which each is followed by the number of messages that it had put.
+
+    Args:
+        credentials: of the user of `Running.client`.
     """
     calls: list[int] = []
     # On a busy machine, no send would be served in a short time, and its connection not join.
     short = patch.object(lane_module, "_SHORT_TURN", int(PATIENCE * 1e9))
     async with running(path, **settings) as broker:
+        broker.client = RemotingClient(connect_timeout=PATIENCE, credentials=credentials)
         await broker.send(to(TOPIC, properties=KEY))
         lane: Any = lane_of(broker)
         await asyncio.wait_for(lane.load(), PATIENCE)

@@ -65,10 +65,13 @@ class Read(NamedTuple):
 def read(data: bytes, at: int) -> tuple[Read, bytes, list[int]]:
     """Return what the kernel reads, with the stored properties and the numbers for `put_sent`."""
     from mqlake.broker.lane.compiled.send_frame import read_send
+    from mqlake.broker.lane.compiled.send_header import FIELDS
 
     stored, numbers = np.zeros(1 << 16, np.uint8), np.zeros(put_sent.NUMBERS, np.int64)
     own, most = np.frombuffer(properties().own.encode(), np.uint8), np.array(MOST)
-    found = read_send(np.frombuffer(data, np.uint8), at, own, most, stored, numbers)
+    starts, lengths = np.zeros(FIELDS, np.int64), np.zeros(FIELDS, np.int64)
+    received = np.frombuffer(data, np.uint8)
+    found = read_send(received, at, own, most, starts, lengths, stored, numbers)
     return Read(*found), stored.tobytes(), numbers.tolist()
 
 

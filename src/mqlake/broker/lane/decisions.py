@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mqlake.broker.lane.topics import MOST_OF_TOPIC, LaneTopics
+from mqlake.broker.lane.users import LaneUsers
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.send.checks import MULTI_TAG
 from mqlake.broker.send.send import SendMessages
@@ -18,10 +19,11 @@ from mqlake.store.queues.queue_kind import kind_of
 
 
 class SendDecisions:
-    """The topics to which sends were accepted.
+    """The topics to which sends were accepted, and the users who have signed some.
 
     Attributes:
         topics: the topics, in the form that the kernel reads.
+        users: the users, and their permissions.
     """
 
     def __init__(self, sends: SendMessages, state: BrokerState, runtime: BrokerRuntime) -> None:
@@ -34,6 +36,8 @@ class SendDecisions:
         self._changes: tuple[int, int] = self._count()
         self._end = -1
         self.topics = LaneTopics()
+        self.users = LaneUsers(state.access, self.topics)
+        self._has_users = bool(state.access.checks)
 
     def _count(self) -> tuple[int, int]:
         topics, static_topics = self._tables
@@ -46,8 +50,12 @@ class SendDecisions:
 
     @property
     def are_possible(self) -> bool:
-        """Return whether sends may be put, and none is answered at once that slaves are missing."""
-        return self._outside.is_open and (not self.must_wait or self._copies.missing is None)
+        """Return whether sends may be put, none is answered at once that slaves are missing, and
+        none is to be logged.
+        """
+        if not self._outside.is_open or (self._has_users and not self.users.are_silent):
+            return False
+        return not self.must_wait or self._copies.missing is None
 
     def renew(self) -> bool:
         """Forget what may have changed; return whether the settings have."""
@@ -56,6 +64,8 @@ class SendDecisions:
         if is_changed or changes != self._changes:
             self.topics.clear()
             self._settings, self._changes = self._live.now, changes
+        if self._has_users:
+            self.users.renew()
         return is_changed
 
     def expect(self, end: int) -> None:

@@ -13,11 +13,14 @@ import numpy as np
 
 from mqlake.broker.lane import layout
 from mqlake.broker.lane.answers import LaneAnswers, lane_answers
+from mqlake.broker.lane.compiled.send_header import FIELDS
+from mqlake.broker.lane.compiled.signatures import enter_key
 from mqlake.broker.lane.compiled.topics import enter
 from mqlake.broker.lane.compiled.turn import serve
 from mqlake.broker.lane.pull_tables import PullArrays, PullTables
 from mqlake.broker.lane.rests import Rests
 from mqlake.broker.lane.topics import LaneTopics
+from mqlake.broker.lane.user_table import UserArrays, UserTable
 from mqlake.dispatch.compiled.put_sent import NUMBERS
 from mqlake.kernels import jit
 from mqlake.kernels.entry_point import entry_point_for
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from mqlake.broker.send.send import UsualSends
     from mqlake.dispatch.batch import Bytes
 
-KERNELS: Final = (serve, enter)
+KERNELS: Final = (serve, enter, enter_key)
 """Compiled, or loaded from the cache, before the first turn."""
 
 _PROPERTIES: Final = 1 << 16
@@ -71,7 +74,13 @@ class LaneKernel:
         first_times: the same, for quick access to one of them.
     """
 
-    def __init__(self, usual: UsualSends | None, topics: LaneTopics, pulls: PullArrays) -> None:
+    def __init__(
+        self,
+        usual: UsualSends | None,
+        topics: LaneTopics,
+        pulls: PullArrays,
+        users: UserArrays,
+    ) -> None:
         self._state = np.zeros(layout.STATES, np.int64)
         self.numbers = self._state.data
         self._time = np.zeros(2, np.int64)
@@ -83,6 +92,7 @@ class LaneKernel:
         self._sends = np.zeros((2, layout.MOST_SENDS), np.int64)
         self.times = np.zeros((4, len(layout.BINS) + 1), np.int64)
         self.first_times = self.times.data
+        self._starts, self._lengths = np.zeros(FIELDS, np.int64), np.zeros(FIELDS, np.int64)
         self._properties: Bytes = np.zeros(_PROPERTIES, np.uint8)
         self._message = np.zeros(NUMBERS, np.int64)
         self._scratch: Bytes = np.zeros(_SCRATCH, np.uint8)
@@ -99,7 +109,8 @@ class LaneKernel:
             self._state[place] = array.ctypes.data
         self._serve: Callable[..., int]
         self._texts, self._most, self._own = _NO_ANSWERS, np.zeros(4, np.int64), _NOTHING
-        self._topics, self._pulls, self.is_usable = topics, pulls, False
+        self._topics, self._pulls, self._users = topics, pulls, users
+        self.is_usable = False
         if usual is not None:
             self.change(usual)
         self._bind()
@@ -116,7 +127,7 @@ class LaneKernel:
             self._grow(socket)
         self.rests.take(self._seats, socket)  # Of a connection that is closed.
         self._hosts[8 * socket : 8 * socket + 8] = np.frombuffer(host, np.uint8)
-        self._seats[:, socket] = 1, 0, 0, 0
+        self._seats[:, socket] = 1, 0, 0, 0, 0
         if rest:
             self.rests.keep(self._seats, socket, rest, monotonic_ns())
 
@@ -137,6 +148,15 @@ class LaneKernel:
         self._seats[layout.READS, socket] = 0
         kept = self.rests.take(self._seats, socket)
         return kept + self.take() if self.numbers[layout.CONNECTION] == socket else kept
+
+    def note_signer(self, socket: int, number: int) -> None:
+        """Note who has signed the last request of a connection, by the number in the table.
+
+        Args:
+            socket: the connection's, or BYTES.
+            number: 0 if it must be asked for.
+        """
+        self._seats[layout.SIGNED_BY, socket] = number
 
     def take_served(self, socket: int) -> int:
         """Return how many frames of a connection were served since the last call."""
@@ -174,6 +194,8 @@ class LaneKernel:
             self.rests.rows,
             self._own,
             self._most,
+            self._starts,
+            self._lengths,
             self._properties,
             self._message,
             self._scratch,
@@ -194,6 +216,7 @@ class LaneKernel:
             topics.marks,
             self.times,
             self._pulls,
+            self._users,
         )
         self._serve = entry_point_for(serve, _NO_LOG, self._data, *self._arguments)
 
@@ -280,10 +303,12 @@ def _whole(data: bytes) -> int:
     return at
 
 
-def load_kernel(usual: UsualSends, topics: LaneTopics, pulls: PullArrays) -> LaneKernel:
+def load_kernel(
+    usual: UsualSends, topics: LaneTopics, pulls: PullArrays, users: UserArrays
+) -> LaneKernel:
     """Load the kernel, and make one."""
     load()
-    return LaneKernel(usual, topics, pulls)
+    return LaneKernel(usual, topics, pulls, users)
 
 
 def load() -> None:
@@ -294,11 +319,13 @@ def load() -> None:
 
 def call_each() -> None:
     """Call each kernel once, without a connection; compile those that are not in the cache."""
-    topics = LaneTopics()
+    topics, users = LaneTopics(), UserTable()
     topics.add("T", 1, b"")
+    users.add("U", "")
     # Its time is over before it asks for connections.
     pulls = PullTables(np.zeros((1, 3), np.int64)).arrays
-    LaneKernel(None, topics, pulls).serve(np.zeros(1, np.uint8))
+    kernel = LaneKernel(None, topics, pulls, users.arrays(topics))
+    kernel.serve(np.zeros(1, np.uint8))
 
 
 if __name__ == "__main__":

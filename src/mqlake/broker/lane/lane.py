@@ -76,8 +76,11 @@ class Lane:
     def routes(self, routes: Iterable[Route]) -> list[Route]:
         """Return routes of which those of usual requests let the lane take them."""
         kinds = tuple(Serialization)
+        # It checks signatures and permissions itself, of each send.
+        checks = self._state.quotas.check_address, self._state.refusals.check
+        run_checks = checks if self._state.access.checks else None
         return [
-            dataclasses.replace(route, run=self.take, run_kinds=kinds)
+            dataclasses.replace(route, run=self.take, run_kinds=kinds, run_checks=run_checks)
             if route.code in CODES
             else route
             for route in routes
@@ -134,7 +137,9 @@ class Lane:
         if self._loading is None:
             usual, topics = self._sends.usual(), self._decisions.topics
             pulls = self._lane_pulls.tables.arrays
-            self._loading = self._loop.run_in_executor(None, load_kernel, usual, topics, pulls)
+            users = self._decisions.users.arrays
+            arguments = usual, topics, pulls, users
+            self._loading = self._loop.run_in_executor(None, load_kernel, *arguments)
         return self._loading
 
     def _is_loaded(self) -> bool:
@@ -197,6 +202,7 @@ class Lane:
         self._sends.put_waiting()
         begin, kernel = frames.at, self._kernel
         assert kernel is not None
+        kernel.note_signer(layout.BYTES, 0)
         kernel.numbers[layout.UNTIL] = until = monotonic_ns() + _SHORT_TURN
         self._taken = peer
         try:
@@ -226,6 +232,8 @@ class Lane:
         elif reason == layout.NEW_TOPIC:
             first = Frames(frames.data, frames.at, frames.code)
             return self._decisions.ask_topic(peer, first)
+        elif reason in (layout.NEW_USER, layout.NEW_PERMISSION):
+            return self._ask_about_user(kernel, peer, reason, layout.BYTES)
         elif reason != layout.FULL:
             is_all = begin + len(data) == len(frames.data)
             return reason == layout.SERVED_ALL and size > 0 and not is_all
@@ -356,7 +364,20 @@ class Lane:
         """Find out what the kernel does not know about a frame; return whether it can serve it."""
         if reason == layout.NEW_TOPIC:
             return self._decisions.ask_topic(peer, Frames(kernel.rest(), 0, _CODE))
+        if reason in (layout.NEW_USER, layout.NEW_PERMISSION):
+            return self._ask_about_user(kernel, peer, reason, kernel.numbers[layout.CONNECTION])
         return reason == layout.PULL and self._pulls.ask(peer, kernel.rest())
+
+    def _ask_about_user(self, kernel: LaneKernel, peer: Peer, reason: int, connection: int) -> bool:
+        """Find out who has signed the last request of a connection, or whether a user may send to a
+        topic; return whether so.
+        """
+        users, numbers = self._decisions.users, kernel.numbers
+        if reason == layout.NEW_PERMISSION:
+            return users.ask_permission(numbers[layout.SIGNER], numbers[layout.TOPIC])
+        number = users.ask(peer)
+        kernel.note_signer(connection, number)
+        return number > 0
 
     def _pass_on(self, kernel: LaneKernel, peer: Peer, reason: int) -> None:
         """Pass what was received on to its connection."""
@@ -365,6 +386,8 @@ class Lane:
         if reason == layout.UNSENT:
             peer.flush()
         if data:
+            # Whoever signs a request among these is the last one who has signed one.
+            kernel.note_signer(kernel.numbers[layout.CONNECTION], 0)
             peer.receive(data)
         usual = kernel.take_served(kernel.numbers[layout.CONNECTION]) if is_first and data else 1
         may_stay = self._seats.note_other(peer, usual)

@@ -71,15 +71,18 @@ put times and of request latencies that a turn can reach.
     WITHHELD,
     ANSWERED,
     MAY_PUT,
-) = range(30)
-STATES: Final = 30
+    SIGNER,
+    TOPIC,
+) = range(32)
+STATES: Final = 32
 
 # What is kept about a connection: i8[SEAT_ROWS, n].
-READS, ACTIVE, SERVED, REST = range(4)
+READS, ACTIVE, SERVED, REST, SIGNED_BY = range(5)
 """Whether it is read here. When it was read, in monotonic nanoseconds. How many of its sends were
-served. The row of its rest plus 1, 0 if it has none.
+served. The row of its rest plus 1, 0 if it has none. The number of the user who has signed its last
+request, 0 if that must be asked for.
 """
-SEAT_ROWS: Final = 4
+SEAT_ROWS: Final = 5
 
 # What is kept about a rest: i8[4, REST_ROWS].
 REST_SIZE, REST_SINCE, REST_OWNER, FREE = range(4)
@@ -106,6 +109,23 @@ OF_BATCHES: Final = 2
 # What is kept about a topic: i8[4, n].
 NAME_LENGTH, FIRST_QUEUE, QUEUES, TAKES_BATCHES = range(4)
 
+# What is kept about users: i8[USER_NUMBERS].
+FIRST_USER, END_USER, IS_OPEN = range(3)
+"""The numbers of the first user in the table, and after the last one. Whether requests are served
+without a signature: 0 or 1.
+"""
+USER_NUMBERS: Final = 3
+MOST_USERS: Final = 512
+"""Users that are remembered; one whose permissions depend on the address counts for each."""
+USER_SIZE: Final = 128
+"""Bytes of a user's name in the table, of which the first 8 are unused."""
+KEY_SIZE: Final = 40
+"""Bytes of a user's key in the table: the states of the inner and of the outer hash."""
+TEXT_AT: Final = 128
+"""Where the signed text begins, in the array that is given for it."""
+TEXT_SIZE: Final = TEXT_AT + DATA_SIZE + 128
+"""Bytes of this array: a frame's fields and its body, and what pads them."""
+
 # The parts of answers: marks[PART] is where one begins, and marks[PART + 1] where it ends.
 BINARY_PART, JSON_PART, PLACES = 0, 4, 11
 """The first part of four with binary headers, and of six in JSON. Four positions in the first one:
@@ -114,12 +134,13 @@ of the length of the header, the opaque, the length of the fields, and that of t
 
 # Why the kernel returned.
 IDLE, LATE, OTHER, NEW_TOPIC, NEW_QUEUE, UNSENT, UNREAD, FULL, SERVED_ALL = range(9)
-FIRST_PULL, PULL = 9, 10
+FIRST_PULL, PULL, NEW_USER, NEW_PERMISSION = range(9, 13)
 """No connection has data, or answers are withheld. The time is over. What was received is to be
 served otherwise, from POSITION on. A topic is unknown, or the next offset of QUEUE. Answers from
 UNSENT_AT on were not accepted. CONNECTION cannot be read. Nothing more fits into what the caller
 takes between two calls. All whole frames of BYTES were served. Pulls may be served once the
-caller has prepared that. A pull was not served, for the reason in the state of pulls.
+caller has prepared that. A pull was not served, for the reason in the state of pulls. Who has
+signed the last request of CONNECTION is unknown, or whether SIGNER may send to TOPIC, both numbers.
 """
 
 

@@ -13,10 +13,12 @@ from __future__ import annotations
 import numpy as np
 
 from mqlake.broker.lane.compiled.send_header import (
+    ACCESS_KEY,
     FIRST_LETTER,
     HEADER_AT,
     LETTERS,
     PROPERTIES,
+    SIGNATURE,
     frame_limits,
     has_required,
     is_usual,
@@ -26,6 +28,7 @@ from mqlake.broker.lane.compiled.send_header import (
 from mqlake.broker.lane.compiled.spans import begins, text_bytes
 from mqlake.kernels.jit import inlined
 from mqlake.kernels.memory import load_u8, store_u8
+from mqlake.protocol import signature
 from mqlake.protocol.command import Serialization
 
 _JSON = int(Serialization.JSON)
@@ -36,6 +39,9 @@ _ESCAPE = text_bytes("\\u000")
 _ESCAPED_SIZE = 6
 _ZERO, _NINE, _MINUS = ord("0"), ord("9"), ord("-")
 _FIELD_AT = 6  # {"a":"
+_ACCESS_KEY, _SIGNATURE = (
+    text_bytes(f'"{name}":"') for name in (signature.ACCESS_KEY, signature.SIGNATURE)
+)
 
 _CODE, _FIELDS, _FLAG, _LANGUAGE, _OPAQUE, _REMARK, _KIND, _VERSION = (
     text_bytes(f'"{name}":')
@@ -97,29 +103,43 @@ def unescape(data, at, length, target):
 
 
 @inlined
+def _field(data, at, end):
+    """Return (the row of the field whose name begins at a position, position of its text); -1 for a
+    field that typical sends do not have.
+    """
+    if (
+        load_u8(data, at) == _QUOTE
+        and load_u8(data, at + 2) == _QUOTE
+        and load_u8(data, at + 3) == _COLON
+        and load_u8(data, at + 4) == _QUOTE
+    ):
+        letter = load_u8(data, at + 1) - FIRST_LETTER
+        if 0 <= letter < LETTERS:
+            return letter, at + _FIELD_AT - 1
+    elif begins(data, at, end, _ACCESS_KEY):
+        return np.int64(ACCESS_KEY), at + len(_ACCESS_KEY)
+    elif begins(data, at, end, _SIGNATURE):
+        return np.int64(SIGNATURE), at + len(_SIGNATURE)
+    return np.int64(-1), at
+
+
+@inlined
 def _read_fields(data, at, end, starts, lengths):
-    """Find the values of an object's members, all named by one letter; return the position after
-    the object, -1 if it has others.
+    """Find the values of an object's members; return the position after the object, -1 if it has
+    others than typical sends have.
     """
     lengths[:] = -1
     separator = _BEGIN
     while end - at > _FIELD_AT:
-        if (
-            load_u8(data, at) != separator
-            or load_u8(data, at + 1) != _QUOTE
-            or load_u8(data, at + 3) != _QUOTE
-            or load_u8(data, at + 4) != _COLON
-            or load_u8(data, at + 5) != _QUOTE
-        ):
+        if load_u8(data, at) != separator:
             break
-        letter = load_u8(data, at + 2) - FIRST_LETTER
-        if letter < 0 or letter >= LETTERS or lengths[letter] >= 0:
+        field, at = _field(data, at + 1, end)
+        if field < 0 or lengths[field] >= 0:
             break
-        at += _FIELD_AT
-        text_end = _text_end(data, at, end, letter == PROPERTIES)
+        text_end = _text_end(data, at, end, field == PROPERTIES)
         if text_end < 0 or text_end + 1 >= end:
             break
-        starts[letter], lengths[letter] = at, text_end - at
+        starts[field], lengths[field] = at, text_end - at
         at = text_end + 1
         if load_u8(data, at) == _END:
             return at + 1

@@ -36,12 +36,14 @@ _RECONSUME_TIMES = put_sent.RECONSUME_TIMES
 
 
 @brief_kernel
-def read_send(data, at, own, most, properties, message):
+def read_send(data, at, own, most, starts, lengths, properties, message):
     """Read the SEND_MESSAGE_V2, or the SEND_BATCH_MESSAGE of a batch, at a position.
 
     Args:
         own: stored after the properties of each.
         most: maximum bytes of a frame, a header, a body and stored properties.
+        starts, lengths: i8[FIELDS], get the fields: see `read_any_send`. The properties begin in
+            `properties`, and have the length that is there.
         properties: gets the properties, as those of a single message are stored, if they are not
             too long for it.
         message: i8[n], gets the numbers that `put_sent` needs; of a batch, its whole body counts.
@@ -55,7 +57,7 @@ def read_send(data, at, own, most, properties, message):
     nothing = zero, zero, zero, zero, zero, zero, zero, zero
     data, own, most = borrow(data), borrow(own), borrow(most)
     properties, message = borrow(properties), borrow(message)
-    starts, lengths = np.empty(LETTERS, np.int64), np.empty(LETTERS, np.int64)
+    starts, lengths = borrow(starts), borrow(lengths)
     values = np.empty(LETTERS, np.int64)
     if len(data) - at < 5:
         return nothing
@@ -71,7 +73,7 @@ def read_send(data, at, own, most, properties, message):
     if size + 1 + len(own) > len(properties):
         return nothing
     if is_json:
-        size = unescape(data, starts[PROPERTIES], size, properties)
+        lengths[PROPERTIES] = size = unescape(data, starts[PROPERTIES], size, properties)
     else:
         copy(properties, 0, data, starts[PROPERTIES], size)
     key_at, key_length = find_key(properties, 0, size)

@@ -14,6 +14,7 @@ from mqlake.broker.lane.compiled.spans import is_text, text_bytes
 from mqlake.formats import sys_flag
 from mqlake.kernels.jit import inlined
 from mqlake.kernels.memory import load_i32, load_u8, load_u16, load_u32
+from mqlake.protocol import signature
 from mqlake.protocol.binary_fields import START_SIZE
 from mqlake.protocol.command import Serialization
 
@@ -26,6 +27,8 @@ _FIELDS_AT = START_SIZE + 4
 _VALUE_AT = 2 + 1 + 4  # a field whose name has one letter
 
 LETTERS = 14
+ACCESS_KEY, SIGNATURE, FIELDS = 14, 15, 16
+"""The fields of a signature follow those named by a letter."""
 FIRST_LETTER = ord("a")
 TOPIC, _TOPIC_QUEUES, QUEUE_ID, SYS_FLAG, BORN, FLAG, PROPERTIES, TIMES = (
     ord(letter) - FIRST_LETTER for letter in "bdefghij"
@@ -37,6 +40,7 @@ _MIN_I32, _MAX_I32 = -(1 << 31), (1 << 31) - 1
 _MOST_DIGITS = 18
 
 _TRUE, _FALSE = text_bytes("true"), text_bytes("false")
+_ACCESS_KEY, _SIGNATURE = text_bytes(signature.ACCESS_KEY), text_bytes(signature.SIGNATURE)
 _ZERO, _NINE, _MINUS = ord("0"), ord("9"), ord("-")
 
 
@@ -68,20 +72,40 @@ def read_small_number(data, at, length):
 
 
 @inlined
+def _field(data, at, end):
+    """Return (the row of the field whose name is at a position, position after the name); -1 for a
+    field that typical sends do not have.
+    """
+    unknown = np.int64(-1), np.int64(0)
+    if end - at < _VALUE_AT:
+        return unknown
+    length = load_u16(data, at)
+    at += 2
+    if length == 1:
+        letter = load_u8(data, at) - FIRST_LETTER
+        return (letter, at + 1) if 0 <= letter < LETTERS else unknown
+    if end - at - length < 4:
+        return unknown
+    if is_text(data, at, length, _ACCESS_KEY):
+        return np.int64(ACCESS_KEY), at + length
+    if is_text(data, at, length, _SIGNATURE):
+        return np.int64(SIGNATURE), at + length
+    return unknown
+
+
+@inlined
 def _read_fields(data, at, end, starts, lengths):
-    """Find the values of fields named by one letter; return whether there are no others."""
+    """Find the values of fields; return whether typical sends have all of them."""
     lengths[:] = -1
     while at < end:
-        if end - at < _VALUE_AT or load_u16(data, at) != 1:
+        field, at = _field(data, at, end)
+        if field < 0:
             return False
-        letter = load_u8(data, at + 2) - FIRST_LETTER
-        length = load_i32(data, at + 3)
-        at += _VALUE_AT
-        if letter < 0 or letter >= LETTERS or length < 0 or length > end - at:
+        length = load_i32(data, at)
+        at += 4
+        if length < 0 or length > end - at or lengths[field] >= 0:
             return False
-        if lengths[letter] >= 0:
-            return False
-        starts[letter], lengths[letter] = at, length
+        starts[field], lengths[field] = at, length
         at += length
     return has_required(lengths)
 
@@ -128,8 +152,9 @@ def read_any_send(data, at, most, starts, lengths, numbers):
 
     Args:
         most: maximum bytes of a frame, a header and a body.
-        starts, lengths, numbers: receive the fields, a row for each letter; a length is -1 if the
-            field is missing.
+        starts, lengths: receive the fields: those named by a letter, then those of a signature; a
+            length is -1 if the field is missing.
+        numbers: receives the numbers among them, by their letters.
     """
     zero = np.int64(0)
     nothing = zero, zero, zero, zero

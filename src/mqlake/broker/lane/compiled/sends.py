@@ -5,27 +5,35 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from mqlake.broker.lane.compiled.answers import NEXT_ID_SIZE, SPARE, put_binary, put_json
 from mqlake.broker.lane.compiled.batches import put_batch
+from mqlake.broker.lane.compiled.signatures import OPEN, UNKNOWN, WRONG, check_signature
 from mqlake.broker.lane.compiled.topics import find_topic
 from mqlake.broker.lane.layout import (
     BASE,
     CONNECTION,
     END,
     FIRST_QUEUE,
+    FIRST_USER,
     FULL,
     LONGEST_FRAME,
     NAME_SIZE,
+    NEW_PERMISSION,
     NEW_QUEUE,
     NEW_TOPIC,
+    NEW_USER,
     OTHER,
     POSITION,
     QUEUE,
     QUEUES,
     ROOM_END,
     ROUTE_SIZE,
+    SIGNER,
     STORE_TIME,
     TAKES_BATCHES,
+    TOPIC,
     TOUCHED,
 )
 from mqlake.dispatch.compiled.put import PART_LENGTH_AT, QUEUE_ID_AT
@@ -43,25 +51,53 @@ _BORN_HOST_AT = PART_LENGTH_AT + 8
 
 
 @inlined
-def serve_send(state, data, log, lane, topics, found, to):
+def _may_send(state, users, topic):
+    """Return whether the user who has signed a send is known to have the permission for a topic."""
+    signing, permissions = users
+    state[TOPIC] = topic
+    return permissions[topic, state[SIGNER] - signing[0][FIRST_USER]] != 0
+
+
+@inlined
+def _find(state, data, lane, topics, users, found):
+    """Return (KNOWN, or a reason to return; the number of the topic) of a send."""
+    slots, names, numbers, _, seed = topics[:5]
+    following, topic_at, topic_size = found[:3]
+    nothing = np.int64(-1)
+    if following == 0 or following - state[POSITION] > LONGEST_FRAME or topic_size > NAME_SIZE - 8:
+        return OTHER, nothing
+    signature = check_signature(state, data, lane[8:], lane[0], lane[1], users[0])
+    if signature == WRONG:
+        return OTHER, nothing
+    if signature == UNKNOWN:
+        return NEW_USER, nothing
+    topic = find_topic(data, topic_at, topic_size, slots, names, numbers, seed)
+    if topic < 0:
+        return NEW_TOPIC, nothing
+    if signature != OPEN and not _may_send(state, users, topic):
+        return NEW_PERMISSION, nothing
+    return KNOWN, topic
+
+
+@inlined
+def serve_send(state, data, log, lane, topics, users, found, to):
     """Put and answer the frame at state[POSITION]; return (a reason, position after the answer).
 
     Args:
         lane: stored properties, numbers of the message, scratch, route, born hosts, answers, their
-            texts and marks.
+            texts and marks, starts and lengths of the fields.
         topics: slots, names, numbers of topics, routes, seed, next offsets, touched queues, whether
             a queue is touched.
+        users: what `check_signature` needs, permissions.
         found: what `read_send` returned.
     """
-    properties, message, scratch, route, hosts, answers, texts, marks = lane
-    slots, names, numbers, routes, seed, offsets, touched, is_touched = topics
+    properties, message, scratch, route, hosts, answers, texts, marks = lane[:8]
+    _, _, numbers, routes, _, offsets, touched, is_touched = topics
     at = state[POSITION]
-    following, topic_at, topic_size, queue_id, opaque, key_at, key_size, is_batch = found
-    if following == 0 or following - at > LONGEST_FRAME or topic_size > NAME_SIZE - 8:
-        return OTHER, to
-    topic = find_topic(data, topic_at, topic_size, slots, names, numbers, seed)
-    if topic < 0:
-        return NEW_TOPIC, to
+    following, _, _, queue_id, opaque, key_at, key_size, is_batch = found
+    reason, topic = _find(state, data, lane, topics, users, found)
+    if reason != KNOWN:
+        return reason, to
     if queue_id >= numbers[QUEUES, topic] or is_batch > numbers[TAKES_BATCHES, topic]:
         return OTHER, to
     queue = numbers[FIRST_QUEUE, topic] + queue_id

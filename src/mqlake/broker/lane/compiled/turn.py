@@ -49,6 +49,8 @@ from mqlake.broker.lane.layout import (
     SENDS,
     SERVED,
     SERVED_ALL,
+    SIGNED_BY,
+    SIGNER,
     TIME,
     UNREAD,
     UNSENT,
@@ -95,9 +97,10 @@ def _withhold(state, withheld, to, count):
 
 
 @inlined
-def _serve_frames(state, data, time, log, own, most, lane, topics, times, waiting):
+def _serve_frames(state, data, time, log, own, most, lane, topics, users, times, waiting):
     """Serve the sends at the beginning of what was received; return why that ends."""
     properties, message, (withheld, sends) = lane[0], lane[1], waiting
+    starts, lengths = lane[8], lane[9]
     begun, count, batches, to, reason = now(state, time), 0, 0, state[ANSWERED], NOTHING
     while not is_partial(data, state[POSITION], state[RECEIVED] - state[POSITION]):
         if is_pull(data, state[POSITION], state[RECEIVED]):
@@ -110,8 +113,8 @@ def _serve_frames(state, data, time, log, own, most, lane, topics, times, waitin
         if number >= state[MAY_PUT]:
             reason = OTHER
             break
-        found = read_send(data, state[POSITION], own, most, properties, message)
-        reason, to = serve_send(state, data, log, lane, topics, found, to)
+        found = read_send(data, state[POSITION], own, most, starts, lengths, properties, message)
+        reason, to = serve_send(state, data, log, lane, topics, users, found, to)
         if reason != KNOWN:
             break
         is_batch = found[len(found) - 1]
@@ -166,6 +169,8 @@ def serve(
     rest_rows,
     own,
     most,
+    starts,
+    lengths,
     properties,
     message,
     scratch,
@@ -186,6 +191,7 @@ def serve(
     is_touched,
     times,
     pulls,
+    users,
 ):
     """Serve sends and pulls until no connection has data, or the caller must do something; return a
     reason.
@@ -201,7 +207,7 @@ def serve(
         events: i4[n], for epoll.
         seats: i8[SEAT_ROWS, n], what is kept about a connection, by its file descriptor.
         rests, rest_rows: see `Rests`.
-        own, most, properties, message: see `read_send`.
+        own, most, starts, lengths, properties, message: see `read_send`.
         scratch, route: u1[n], for the records of a send, and for what is written around each.
         hosts: u1[n], 8 bytes for each connection: its address in records.
         answers: u1[ANSWERS_SIZE].
@@ -211,13 +217,23 @@ def serve(
         slots, names, numbers, routes, seed, offsets, touched, is_touched: see `LaneTopics`.
         times: i8[4, n], gets the number of sends by how long they took, and how long that was.
         pulls: see `PullTables`.
+        users: see `UserArrays`.
     """
     state, time, events, seats = borrow(state), borrow(time), borrow(events), borrow(seats)
     data, log, routes, hosts = borrow(data), borrow(log), borrow(routes), borrow(hosts)
     answers, route, names, texts = borrow(answers), borrow(route), borrow(names), borrow(texts)
     properties, message, rests = borrow(properties), borrow(message), borrow(rests)
-    lane = properties, message, scratch, route, hosts, answers, texts, borrow(marks)
+    starts, lengths, marks = borrow(starts), borrow(lengths), borrow(marks)
+    lane = (
+        *(properties, message, scratch, route, hosts, answers, texts, marks),
+        *(starts, lengths),
+    )
     topics = slots, names, numbers, routes, seed, offsets, touched, is_touched
+    signing = (
+        *(borrow(users.numbers), borrow(users.names), borrow(users.name_sizes)),
+        *(borrow(users.keys), borrow(users.text)),
+    )
+    users = signing, borrow(users.permissions)
     waiting = withheld, sends
     while True:
         if state[RECEIVED] == 0:
@@ -231,10 +247,11 @@ def serve(
             pulls.state[SPENT] = 0
         received = borrow(data[: state[RECEIVED]])
         before, connection = state[MESSAGES] + pulls.state[NOTES], state[CONNECTION]
+        state[SIGNER] = seats[SIGNED_BY, connection]
         reason = NEXT
         while reason == NEXT:
             reason = _serve_frames(
-                state, received, time, log, own, most, lane, topics, times, waiting
+                state, received, time, log, own, most, lane, topics, users, times, waiting
             )
             if reason == NEXT:
                 reason = serve_pull_run(state, received, time, pulls, answers)
