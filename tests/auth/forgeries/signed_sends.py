@@ -22,7 +22,7 @@ from mqlake.protocol.signature import ACCESS_KEY, SECURITY_TOKEN, SIGNATURE, Cre
 from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
 from tests.auth.forgeries.gate import EVERYBODY, GONE, POOR, ROOT, Gate, is_signed
-from tests.broker.send.random_sends import KEY, USUAL, random_fields
+from tests.broker.send.random_sends import KEY, USUAL, USUAL_IN_BATCHES, random_fields
 from tests.mutated_bytes import mutated
 from tests.protocol.messages import frame, pair
 
@@ -72,8 +72,9 @@ class Kernel:
             user: who has signed the last request of its connection.
         """
         from mqlake.broker.lane.compiled.send_frame import read_send
-        from mqlake.broker.lane.compiled.signatures import RIGHT, is_right
+        from mqlake.broker.lane.compiled.signatures import RIGHT
         from mqlake.broker.lane.layout import SIGNER
+        from tests.auth.forgeries import lane_kernel
 
         received, own = np.frombuffer(data, np.uint8), np.frombuffer(b"", np.uint8)
         fields, stored = (self._starts, self._lengths), self._properties
@@ -82,7 +83,7 @@ class Kernel:
             return False
         self._state[SIGNER] = self.numbers[user]
         arguments = received, *fields, stored, self._message, self._users
-        return is_right(self._state, *arguments) == RIGHT
+        return lane_kernel.checked(self._state, *arguments) == RIGHT
 
 
 @functools.lru_cache(1)
@@ -169,7 +170,7 @@ def unmutated(chance: random.Random, users: Sequence[Credentials], opaque: int) 
 
 
 def _fields(chance: random.Random) -> dict[str, str]:
-    fields = random_fields(chance, USUAL)
+    fields = random_fields(chance, USUAL if chance.random() < 0.8 else USUAL_IN_BATCHES)
     if chance.random() < 0.2:
         fields["i"] = f"KEYS\x01{'k' * chance.randrange(300)}\x02{KEY}"
     return fields
@@ -290,6 +291,11 @@ _CHANGES: tuple[Change, ...] = (
 # Headers
 
 
+def _code(pairs: Pairs) -> int:
+    is_batch = _value(pairs, "m") == "true"
+    return int(RequestCode.SEND_BATCH_MESSAGE if is_batch else RequestCode.SEND_MESSAGE_V2)
+
+
 def _binary(pairs: Pairs, version: int, opaque: int = 7) -> bytes:
     """Return a binary header. What has no value is left out, as Java does."""
     texts = b"".join(
@@ -297,8 +303,7 @@ def _binary(pairs: Pairs, version: int, opaque: int = 7) -> bytes:
         for name, value in pairs
         if value is not None
     )
-    code = int(RequestCode.SEND_MESSAGE_V2)
-    return struct.pack(">hBhiiii", code, 0, version, opaque, 0, 0, len(texts)) + texts
+    return struct.pack(">hBhiiii", _code(pairs), 0, version, opaque, 0, 0, len(texts)) + texts
 
 
 def _json(
@@ -309,7 +314,7 @@ def _json(
         f"{_text(chance, name, is_odd)}:{_text(chance, value, is_odd)}" for name, value in pairs
     )
     members = [
-        f'"code":{int(RequestCode.SEND_MESSAGE_V2)}', f'"extFields":{{{text}}}', '"flag":0',
+        f'"code":{_code(pairs)}', f'"extFields":{{{text}}}', '"flag":0',
         '"language":"JAVA"', f'"opaque":{opaque}', '"serializeTypeCurrentRPC":"JSON"',
         f'"version":{version}',
     ]  # fmt: skip

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from mqlake.auth import authentication
+from mqlake.dispatch.kernel import is_compiled
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.signature import signed
+from tests.auth.forgeries import signed_sends
 from tests.auth.forgeries.gate import GONE, POOR, ROOT, Gate, is_signed
 from tests.auth.forgeries.kinds import KINDS, example, judged
 from tests.auth.forgeries.run import run, searched
@@ -51,6 +53,30 @@ def test_a_gate_that_does_not_check_is_noticed(
     found = [KINDS["signatures"](gate, chance) for _ in range(100)]
     assert any("of nobody was served" in each for each in found)
     assert judged(gate, example(chance), "unsigned") == ""
+
+
+@pytest.mark.skipif(not is_compiled(), reason="there is no lane")
+def test_the_lane_accepts_honest_sends(tmp_path: Path) -> None:
+    gate = Gate(tmp_path)
+    found = [signed_sends.honest(gate, random.Random(seed)) for seed in range(300)]
+    assert set(found) == {""}
+
+
+@pytest.mark.skipif(not is_compiled(), reason="there is no lane")
+def test_a_lane_that_does_not_check_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mqlake.broker.lane.compiled.signatures import RIGHT
+    from tests.auth.forgeries import lane_kernel
+
+    gate = Gate(tmp_path)
+
+    def checked(*_: object) -> int:
+        return RIGHT
+
+    monkeypatch.setattr(lane_kernel, "checked", checked)
+    found = [signed_sends.signed_sends(gate, random.Random(seed)) for seed in range(100)]
+    assert any("accepts what is refused" in each for each in found)
 
 
 def test_a_password_in_a_log_is_noticed() -> None:

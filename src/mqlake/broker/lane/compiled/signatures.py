@@ -167,17 +167,3 @@ def enter_key(keys, user, block):
     copy(keys, at + DIGEST, START, 0, DIGEST)
     sha1_blocks(keys, at + DIGEST, block, 0, 1)
     block[:] = 0
-
-
-@brief_kernel
-def is_right(state, data, starts, lengths, properties, message, users):
-    """Return what `check_signature` does. It is for tests."""
-    users = (
-        borrow(users.numbers),
-        borrow(users.names),
-        borrow(users.name_sizes),
-        borrow(users.keys),
-        borrow(users.text),
-    )
-    fields = borrow(starts), borrow(lengths)
-    return check_signature(state, borrow(data), fields, borrow(properties), borrow(message), users)
