@@ -23,7 +23,7 @@ _TOPIC: Final = "b"
 _CODES: Final = RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE
 
 
-class _Known(NamedTuple):
+class _LaneUser(NamedTuple):
     """A user in the table, and from where: any address that is judged as the user's others are."""
 
     user: User
@@ -43,7 +43,7 @@ class LaneUsers:
         self._access, self._topics, self._table = access, topics, UserTable()
         self.arrays = self._table.arrays(topics)
         self._numbers: dict[tuple[str, Address | None], int] = {}
-        self._known: list[_Known] = []
+        self._known: list[_LaneUser] = []
         if not access.checks:
             self._table.open()
         accounts = access.accounts
@@ -83,9 +83,9 @@ class LaneUsers:
         depends = decisions is not None and decisions.depends_on_source
         key = user.username, source_of(peer.address) if depends else None
         found = self._numbers.get(key)
-        return self._add(key, _Known(user, peer.address)) if found is None else found
+        return self._add(key, _LaneUser(user, peer.address)) if found is None else found
 
-    def _add(self, key: tuple[str, Address | None], known: _Known) -> int:
+    def _add(self, key: tuple[str, Address | None], known: _LaneUser) -> int:
         if len(self._table) == MOST_USERS:
             self._clear()
         number = self._table.add(known.user.username, known.user.password)
