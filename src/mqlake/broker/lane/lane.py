@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from time import monotonic_ns
 from typing import Final
 
@@ -32,7 +32,7 @@ from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Serialization
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.frame_reader import Frames
-from mqlake.remoting.route import Route
+from mqlake.remoting.route import Check, Route
 from mqlake.remoting.server import RemotingServer
 
 CODES: Final = frozenset({int(RequestCode.SEND_MESSAGE_V2), int(RequestCode.SEND_BATCH_MESSAGE)})
@@ -76,11 +76,9 @@ class Lane:
     def routes(self, routes: Iterable[Route]) -> list[Route]:
         """Return routes of which those of usual requests let the lane take them."""
         kinds = tuple(Serialization)
-        # It checks signatures and permissions itself, of each send.
-        checks = self._state.quotas.check_address, self._state.refusals.check
-        run_checks = checks if self._state.access.checks else None
+        checks = _checks_before(self._state)
         return [
-            dataclasses.replace(route, run=self.take, run_kinds=kinds, run_checks=run_checks)
+            dataclasses.replace(route, run=self.take, run_kinds=kinds, run_checks=checks)
             if route.code in CODES
             else route
             for route in routes
@@ -137,8 +135,7 @@ class Lane:
         if self._loading is None:
             usual, topics = self._sends.usual(), self._decisions.topics
             pulls = self._lane_pulls.tables.arrays
-            users = self._decisions.users.arrays
-            arguments = usual, topics, pulls, users
+            arguments = usual, topics, pulls, self._decisions.users.arrays
             self._loading = self._loop.run_in_executor(None, load_kernel, *arguments)
         return self._loading
 
@@ -233,7 +230,7 @@ class Lane:
             first = Frames(frames.data, frames.at, frames.code)
             return self._decisions.ask_topic(peer, first)
         elif reason in (layout.NEW_USER, layout.NEW_PERMISSION):
-            return self._ask_about_user(kernel, peer, reason, layout.BYTES)
+            return self._decisions.users.find_out(kernel, peer, reason, layout.BYTES)
         elif reason != layout.FULL:
             is_all = begin + len(data) == len(frames.data)
             return reason == layout.SERVED_ALL and size > 0 and not is_all
@@ -365,19 +362,9 @@ class Lane:
         if reason == layout.NEW_TOPIC:
             return self._decisions.ask_topic(peer, Frames(kernel.rest(), 0, _CODE))
         if reason in (layout.NEW_USER, layout.NEW_PERMISSION):
-            return self._ask_about_user(kernel, peer, reason, kernel.numbers[layout.CONNECTION])
+            connection = kernel.numbers[layout.CONNECTION]
+            return self._decisions.users.find_out(kernel, peer, reason, connection)
         return reason == layout.PULL and self._pulls.ask(peer, kernel.rest())
-
-    def _ask_about_user(self, kernel: LaneKernel, peer: Peer, reason: int, connection: int) -> bool:
-        """Find out who has signed the last request of a connection, or whether a user may send to a
-        topic; return whether so.
-        """
-        users, numbers = self._decisions.users, kernel.numbers
-        if reason == layout.NEW_PERMISSION:
-            return users.ask_permission(numbers[layout.SIGNER], numbers[layout.TOPIC])
-        number = users.ask(peer)
-        kernel.note_signer(connection, number)
-        return number > 0
 
     def _pass_on(self, kernel: LaneKernel, peer: Peer, reason: int) -> None:
         """Pass what was received on to its connection."""
@@ -414,3 +401,12 @@ class Lane:
         for socket in kernel.rests.old(monotonic_ns() - int(age * 1e9)):
             if (peer := self._seats.peer(socket)) is not None:
                 peer.read_indirectly()
+
+
+def _checks_before(state: BrokerState) -> Sequence[Check] | None:
+    """Return what is checked before the lane takes sends, None for all checks.
+
+    It checks signatures and permissions itself, of each send.
+    """
+    checks = state.quotas.check_address, state.refusals.check
+    return checks if state.access.checks else None

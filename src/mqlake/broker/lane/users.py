@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from mqlake.auth.access import Access
 from mqlake.auth.audit import AUDIT
 from mqlake.auth.sources import Address, source_of
+from mqlake.broker.lane import layout
 from mqlake.broker.lane.layout import MOST_USERS
 from mqlake.broker.lane.topics import LaneTopics
 from mqlake.broker.lane.user_table import UserTable
@@ -17,6 +18,7 @@ from mqlake.remoting.connection import Peer
 
 if TYPE_CHECKING:
     from mqlake.auth.users import User
+    from mqlake.broker.lane.kernel import LaneKernel
 
 _TOPIC: Final = "b"
 """The header field with the topic."""
@@ -66,6 +68,21 @@ class LaneUsers:
         self._topics.forget_permissions()
         self._numbers.clear()
         self._known.clear()
+
+    def find_out(self, kernel: LaneKernel, peer: Peer, reason: int, connection: int) -> bool:
+        """Find out who has signed the last request of a connection, or whether a user may send to a
+        topic; return whether so.
+
+        Args:
+            reason: NEW_USER or NEW_PERMISSION.
+            connection: its number.
+        """
+        numbers = kernel.numbers
+        if reason == layout.NEW_PERMISSION:
+            return self.ask_permission(numbers[layout.SIGNER], numbers[layout.TOPIC])
+        number = self.ask(peer)
+        kernel.note_signer(connection, number)
+        return number > 0
 
     def ask(self, peer: Peer) -> int:
         """Return the number of the user who has signed the last request of a connection; 0 if there
