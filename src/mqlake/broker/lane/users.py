@@ -86,7 +86,7 @@ class LaneUsers:
 
     def ask(self, peer: Peer) -> int:
         """Return the number of the user who has signed the last request of a connection; 0 if there
-        is none whose sends may be served.
+        is no user whose sends may be served.
 
         The ordinary path has accepted this request. It notes who has signed, so a request of
         another user is left to it.
