@@ -89,7 +89,7 @@ class AgedValues:
                 self._fetching[key] = (lock, waiting - 1)
 
     def _last(self, key: object, error: MqlakeError) -> object:
-        """Return the last value of a key, and note its age; raise the error if there is none."""
+        """Return the last value of a key, and note its age; without one, raise the error."""
         known = self._values.get(key)
         if known is None or self._now() - known[0] > _OLD:
             raise error
@@ -113,7 +113,7 @@ class LatestValue(NamedTuple, Generic[T]):
     """What was last fetched.
 
     Attributes:
-        value: None if there is none yet.
+        value: None before the first one.
         age: of the value, in seconds.
         problem: why the last attempt to fetch it failed; empty if it did not.
     """
