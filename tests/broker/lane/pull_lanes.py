@@ -191,6 +191,8 @@ async def fill_store(broker: Running, dice: random.Random, count: int) -> None:
                 for number in range(first, first + 200)
             ]
         )
+    # A turn ends after some milliseconds, whatever is left.
+    while store.watermarks.dispatched < store.watermarks.confirmed:
         store.core.tick()
     for _ in range(5):
         damage(broker, dice)
