@@ -20,13 +20,14 @@ fn client(address: &str) -> ClientOption {
     option.set_access_url(address);
     option.set_enable_tls(false);
     option.set_timeout(Duration::from_secs(60));
-    option.set_long_polling_timeout(Duration::from_secs(2));
+    option.set_long_polling_timeout(Duration::from_secs(8));
     option
 }
 
-fn milliseconds_from_now(more: u64) -> i64 {
+/// Returns a moment as the client takes it: seconds since 1970.
+fn seconds_from_now(more: u64) -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    now.as_millis() as i64 + more as i64
+    (now.as_secs() + more) as i64
 }
 
 async fn send(producer: &Producer, message: impl Message) -> String {
@@ -58,7 +59,7 @@ async fn produce(address: &str) -> (usize, Vec<String>) {
         let message = MessageBuilder::fifo_message_builder("Fifo", body, "one group");
         send(&producer, message.build().unwrap()).await;
     }
-    let at = milliseconds_from_now(1500);
+    let at = seconds_from_now(2);
     let message = MessageBuilder::delay_message_builder("Later", b"later".to_vec(), at);
     send(&producer, message.build().unwrap()).await;
     for is_committed in [true, false] {
