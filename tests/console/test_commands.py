@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -387,7 +388,8 @@ def test_a_copied_command_reaches_a_cluster_with_tls_and_users(authority: Author
     closed = authority.settings() | CLOSED | {"authorizationEnabled": "true"}
     with broker(**closed) as running:
         lines = asyncio.run(copied(running, ClientAccess(tls=ClientTls(ca=authority.ca))))
-        environment = {**os.environ, "MQLAKE_SECRET_KEY": ROOT.secret_key}
+        path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+        environment = {**os.environ, "PATH": path, "MQLAKE_SECRET_KEY": ROOT.secret_key}
         pasted = subprocess.run(
             ["bash", "-c", lines[0]], env=environment, capture_output=True, text=True, check=False
         )
