@@ -32,7 +32,7 @@ from tests.broker.pop.popping import (
     send,
     until_waiting,
 )
-from tests.broker.running import PATIENCE, Running, running
+from tests.broker.running import PATIENCE, Running, running, to
 
 OUT = 60_000
 """Milliseconds that a popped message is out; tests put the clock forward by them."""
@@ -428,3 +428,15 @@ def test_whatever_is_in_the_revive_topic(tmp_path: Path, caplog: pytest.LogCaptu
 
     run(test())
     assert not [line for line in caplog.records if line.levelname == "ERROR"]
+
+
+def test_what_was_just_acknowledged_is_popped(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as broker:
+            await send(broker, "first")
+            for number in range(5):
+                answer = await broker.send(to(TOPIC), f"next{number}".encode())
+                assert answer.code == ResponseCode.SUCCESS
+            assert len(await pop(broker)) == 6
+
+    run(test())

@@ -214,6 +214,7 @@ class PopRequests:
         return self._rounds.next(topic, queue_id, wanted.group, is_ordered=is_ordered)
 
     def _take(self, header: PopHeader, wanted: PopRead, round_: Round) -> Job[Taken]:
+        self._state.store.dispatching.catch_up()  # What was acknowledged before can be popped.
         taken = self._reading.start(wanted)
         try:
             yield from self._read(wanted, round_, taken)
