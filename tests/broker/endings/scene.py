@@ -18,7 +18,6 @@ from mqlake.protocol.headers.admin import DeleteGroupHeader, TopicNameHeader
 from mqlake.protocol.headers.pop import AckHeader, ChangeInvisibleTimeHeader
 from mqlake.protocol.headers.pull import HAS_SUBSCRIPTION, PullAnswerHeader, PullHeader
 from mqlake.protocol.headers.send import SendMessageResponseHeader
-from mqlake.protocol.retry_topics import marked
 from mqlake.remoting.client import RemotingClient
 from tests.broker.admin.asking import wanted
 from tests.broker.answered_records import answered_records
@@ -202,10 +201,12 @@ class Scene(ABC):
         return popping.read(answer) if answer.code == ResponseCode.SUCCESS else []
 
     async def acknowledge(self, topic: str, group: str, popped: Popped) -> None:
-        await self.done(RequestCode.ACK_MESSAGE, AckHeader(**_receipt(topic, group, popped)))
+        await self.done(
+            RequestCode.ACK_MESSAGE, AckHeader(**popping.receipt_fields(topic, group, popped))
+        )
 
     async def change(self, topic: str, group: str, popped: Popped, milliseconds: int) -> None:
-        fields = {**_receipt(topic, group, popped), "invisible_time": milliseconds}
+        fields = {**popping.receipt_fields(topic, group, popped), "invisible_time": milliseconds}
         header = ChangeInvisibleTimeHeader(**fields)
         await self.done(RequestCode.CHANGE_MESSAGE_INVISIBLETIME, header)
 
@@ -229,13 +230,3 @@ class Scene(ABC):
                 quiet += 1
                 await self.later(self.pace.step)
         return found
-
-
-def _receipt(topic: str, group: str, popped: Popped) -> dict[str, object]:
-    return {
-        "consumer_group": group,
-        "topic": marked(popped.receipt.split(" ")[4], topic, group),
-        "queue_id": popped.record.queue_id,
-        "extra_info": popped.receipt,
-        "offset": popped.record.queue_offset,
-    }

@@ -15,10 +15,11 @@ from tests.broker.admin.asking import wanted
 from tests.broker.in_use.place import Place
 from tests.broker.in_use.promises import Action, Promises
 from tests.broker.in_use.users import PARENT, QUEUES, TOPICS, User
+from tests.broker.lite import lites
 from tests.broker.slave.pairs import switch
 
 GROUPS = ("one", "two")
-LITE_GROUP = "agents"
+LITE_GROUP = lites.GROUP
 ALL_GROUPS = (*GROUPS, LITE_GROUP)
 READERS = [f"{kind}{topic}" for kind in ("readers", "fresh") for topic in TOPICS]
 _LITE = "+message.type=LITE,+lite.topic.expiration=60"

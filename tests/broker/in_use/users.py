@@ -9,26 +9,22 @@ from typing import ClassVar
 
 from mqlake.formats.message_id import decode_message_id
 from mqlake.formats.sys_flag import TRANSACTION_COMMIT, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
-from mqlake.protocol.bodies.lite import LiteSubscriptionChange, LiteSubscriptionChanges
-from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
-from mqlake.protocol.headers.lite import PopLiteHeader
 from mqlake.protocol.headers.pop import AckHeader, ChangeInvisibleTimeHeader
 from mqlake.protocol.headers.pull import HAS_SUBSCRIPTION, PullAnswerHeader, PullHeader
 from mqlake.protocol.headers.send import SendMessageResponseHeader
 from mqlake.protocol.headers.transactions import EndTransactionHeader
-from mqlake.protocol.retry_topics import marked
 from tests.broker.answered_records import answered_records
 from tests.broker.in_use.place import Connection, Place
 from tests.broker.in_use.promises import Promises, Sent
-from tests.broker.lite.lites import popped as popped_lites
+from tests.broker.lite import lites
 from tests.broker.pop import popping
 from tests.broker.pop.popping import Popped
 from tests.broker.running import to
 
 QUEUES = 3
 TOPICS = ("Orders", "Bills", "Ships")
-PARENT, LITES = "Sessions", ("one", "two", "three", "four")
+PARENT, LITES = lites.TOPIC, ("one", "two", "three", "four")
 MARGIN = 2.0
 """Seconds before a message is visible again in which no acknowledgement is sent."""
 
@@ -157,13 +153,7 @@ class PopConsumer(User):
             self.promises.acknowledge(self.group, popped.body, self._ages[popped.receipt])
 
     async def _ask(self, code: int, popped: Popped, **fields: object) -> int | None:
-        known: dict[str, object] = {
-            "consumer_group": self.group,
-            "topic": marked(popped.receipt.split(" ")[4], self.topic, self.group),
-            "queue_id": popped.record.queue_id,
-            "extra_info": popped.receipt,
-            "offset": popped.record.queue_offset,
-        }
+        known = popping.receipt_fields(self.topic, self.group, popped)
         kind = AckHeader if code == RequestCode.ACK_MESSAGE else ChangeInvisibleTimeHeader
         answer = await self.connection.ask(code, kind(**(known | fields)))  # type: ignore[arg-type]
         return None if answer is None else answer.code
@@ -223,10 +213,7 @@ class LiteConsumer(User):
 
     async def subscribe(self) -> None:
         """Subscribe to all lite topics."""
-        change = LiteSubscriptionChange(
-            "COMPLETE_ADD", self.name, self.group, PARENT, list(LITES), None, 1
-        )
-        body = encode_body(LiteSubscriptionChanges([change]))
+        body = lites.subscription_change("COMPLETE_ADD", self.name, self.group, *LITES)
         await self.connection.ask(RequestCode.LITE_SUBSCRIPTION_CTL, body=body)
 
     async def act(self) -> None:
@@ -238,30 +225,16 @@ class LiteConsumer(User):
     async def pop(self, seconds: int) -> list[tuple[popping.Record, str]]:
         asked = self.promises.tick()
         broker = await self.place.broker()
-        header = PopLiteHeader(
-            client_id=self.name,
-            consumer_group=self.group,
-            topic=PARENT,
-            max_msg_num=32,
-            invisible_time=seconds * 1000,
-            poll_time=self.dice.choice((0, 1000)),
-            born_time=broker.state.store.clock.milliseconds(),
-        )
+        now, poll = broker.state.store.clock.milliseconds(), self.dice.choice((0, 1000))
+        header = lites.pop_header(self.name, self.group, now, poll=poll, invisible=seconds * 1000)
         answer = await self.connection.ask(RequestCode.POP_LITE_MESSAGE, header)
         if answer is None or answer.code != ResponseCode.SUCCESS:
             return []
-        found = popped_lites(answer)
+        found = lites.popped(answer)
         for record, _ in found:
             self.promises.delivered(self.group, record.body.decode(), asked)
         return found
 
     async def acknowledge(self, record: popping.Record, receipt: str) -> None:
-        header = AckHeader(
-            consumer_group=self.group,
-            topic=PARENT,
-            queue_id=0,
-            extra_info=receipt,
-            offset=int(record.properties["INNER_MULTI_QUEUE_OFFSET"]),
-            lite_topic=record.properties["__LITE_TOPIC"],
-        )
+        header = lites.ack_header(self.group, record, receipt)
         await self.connection.ask(RequestCode.ACK_MESSAGE, header)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Coroutine, Sequence
 from typing import Any, NamedTuple
 
-from mqlake.formats import record
 from mqlake.formats.record import Record
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, request
@@ -18,8 +17,9 @@ from mqlake.protocol.headers.pop import (
     PopAnswerHeader,
     PopHeader,
 )
-from mqlake.protocol.retry_topics import mark_of
+from mqlake.protocol.retry_topics import mark_of, marked
 from tests import simulated
+from tests.broker.answered_records import answered_records
 from tests.broker.running import PATIENCE, Running, to
 from tests.until import until
 
@@ -85,7 +85,7 @@ def read(answer: Command) -> list[Popped]:
     counts = _parse(found.order_count_info)
     popped: list[Popped] = []
     seen: dict[str, int] = {}
-    for message in _records(bytes(answer.body)):
+    for message in answered_records(bytes(answer.body)):
         receipt = message.properties.get("POP_CK")
         mark = mark_of(message.topic) if receipt is None else receipt.split(" ")[4]
         key = f"{mark}@{message.queue_id}"
@@ -114,17 +114,16 @@ def _parse(info: str | None) -> dict[str, str]:
     return found
 
 
-def _records(data: bytes) -> list[Record]:
-    found: list[Record] = []
-    at = 0
-    while at < len(data):
-        found.append(record.decode(data, at))
-        at += found[-1].size
-    return found
-
-
-def _topic(popped: Popped) -> str:
-    return RETRY if popped.receipt.split(" ")[4:5] == ["1"] else TOPIC
+def receipt_fields(topic: str, group: str, popped: Popped) -> dict[str, Any]:
+    """Return the header fields that say which message of a group's pop a request is about."""
+    mark = (*popped.receipt.split(" ")[4:5], "0")[0]  # Tests make malformed receipts, too.
+    return {
+        "consumer_group": group,
+        "topic": marked(mark, topic, group),
+        "queue_id": popped.record.queue_id,
+        "extra_info": popped.receipt,
+        "offset": popped.record.queue_offset,
+    }
 
 
 async def until_waiting(broker: Running, count: int, **fields: object) -> None:
@@ -144,13 +143,7 @@ async def acknowledge(broker: Running, *popped: Popped) -> None:
     for each in popped:
         answer = await broker.ask(
             RequestCode.ACK_MESSAGE,
-            AckHeader(
-                consumer_group=GROUP,
-                topic=_topic(each),
-                queue_id=each.record.queue_id,
-                extra_info=each.receipt,
-                offset=each.record.queue_offset,
-            ),
+            AckHeader(**receipt_fields(TOPIC, GROUP, each)),
         )
         assert answer.code == ResponseCode.SUCCESS, answer.remark
 
@@ -162,13 +155,7 @@ async def change(
     return await broker.ask(
         RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
         ChangeInvisibleTimeHeader(
-            consumer_group=GROUP,
-            topic=_topic(popped),
-            queue_id=popped.record.queue_id,
-            extra_info=popped.receipt,
-            offset=popped.record.queue_offset,
-            invisible_time=invisible_time,
-            suspend=suspend,
+            **receipt_fields(TOPIC, GROUP, popped), invisible_time=invisible_time, suspend=suspend
         ),
     )
 

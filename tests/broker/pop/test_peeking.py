@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from mqlake.formats import record
 from mqlake.formats.record import Record
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.pop import PeekHeader, PopAnswerHeader
 from tests import simulated
+from tests.broker.answered_records import answered_records
 from tests.broker.live.observing import until
 from tests.broker.pop.popping import GROUP, RETRY, TOPIC, acknowledge, bodies, pop, send
 from tests.broker.running import Running, running
@@ -24,11 +24,7 @@ async def peek(broker: Running, queue_id: int = -1, most: int = 32) -> tuple[lis
     """Return the messages, and how many there are besides and with them."""
     answer = await broker.ask(RequestCode.PEEK_MESSAGE, header(queue_id, most))
     assert answer.code in (ResponseCode.SUCCESS, ResponseCode.PULL_NOT_FOUND), answer.remark
-    found: list[Record] = []
-    data, at = bytes(answer.body), 0
-    while at < len(data):
-        found.append(record.decode(data, at))
-        at += found[-1].size
+    found = answered_records(bytes(answer.body))
     assert bool(found) == (answer.code == ResponseCode.SUCCESS)
     return found, answer.header(PopAnswerHeader).rest_num
 

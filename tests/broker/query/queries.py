@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from mqlake.formats import record
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command
 from mqlake.protocol.headers.query import (
     QueryMessageHeader,
 )
+from tests.broker.answered_records import answered_records
 from tests.broker.running import Running
 
 LAST = (1 << 63) - 1
 
 
 def bodies(answer: Command) -> list[bytes]:
-    found: list[bytes] = []
-    at, data = 0, bytes(answer.body)
-    while at < len(data):
-        one = record.decode(data, at)
-        found.append(one.body)
-        at += one.size
-    return found
+    return [each.body for each in answered_records(bytes(answer.body))]
 
 
 async def query(broker: Running, key: str, most: int = 32, **fields: Any) -> Command:
