@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
 from mqlake.errors import FormatError
 from mqlake.formats.damage import Damage
-from mqlake.formats.file_name import parse_segment_name
 from mqlake.formats.light import light_queue_file
 from mqlake.formats.light.light_queue_file import (
     ENTRY,
@@ -23,9 +21,9 @@ from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.storage.local import LocalDirectory
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.incarnations.table import Incarnations, find_incarnations
+from mqlake.store.light.light_directory import found_seed, light_files, light_path
 from mqlake.store.light.light_file import LightFile
 from mqlake.store.light.light_queues import COMPLETE, LOOKED_AT, LightQueues
-from mqlake.store.light.open_lights import DIRECTORY, light_path
 from mqlake.store.log.segments import CommitLog, open_log
 from mqlake.store.log.steps import LogSteps
 from mqlake.store.recovery.checkpoint_file import find_checkpoint
@@ -76,7 +74,7 @@ def check_light_files(job: LightFilesJob) -> LightFilesCheck:
     directory = LocalDirectory(job.store)
     resume, is_complete = find_checkpoint(directory).resume, directory.exists(COMPLETE)
     incarnations = find_incarnations(directory)
-    seed = _seed(directory)
+    seed = found_seed(directory)
     if resume is None or not is_complete or not incarnations.is_whole or seed is None:
         return LightFilesCheck(note=_NOT_COMPARED + "a broker derives them again when it starts")
     log = open_log(directory)
@@ -120,7 +118,7 @@ class _LightFilesComparison:
         derived.trim(log.min_offset)
         steps = LogSteps(log, self._job.delay_levels, index_tags=False, across_gaps=True)
         walk = LogWalk(log, steps, self._incarnations)
-        existing = set(_bases(self._directory))
+        existing = set(light_files(self._directory))
         for segment in log.segments:
             start, stop = max(segment.base, log.min_offset), min(segment.end, self._end)
             for batch in walk.batches_across_faults(start, stop):
@@ -207,29 +205,7 @@ class _LightFilesComparison:
 
 def has_light_files(directory: LocalDirectory) -> bool:
     """Return whether a store has files of light queues."""
-    return next(_bases(directory), None) is not None
-
-
-def _bases(directory: LocalDirectory) -> Iterator[tuple[str, int]]:
-    """Yield the topic and the base of each file of light queues."""
-    for topic in directory.names(DIRECTORY):
-        path = f"{DIRECTORY}/{topic}"
-        for name in directory.names(path) if directory.is_directory(path) else ():
-            if (base := parse_segment_name(name)) is not None:
-                yield topic, base
-
-
-def _seed(directory: LocalDirectory) -> int | None:
-    """Return the seed of the first file whose header can be read."""
-    for topic, base in _bases(directory):
-        file = directory.open(light_path(topic, base))
-        try:
-            return light_queue_file.decode_header(file.view()).seed
-        except FormatError:
-            continue
-        finally:
-            file.close()
-    return None
+    return next(light_files(directory), None) is not None
 
 
 def _physical_offset(data: memoryview, at: int) -> int:

@@ -22,9 +22,10 @@ from mqlake.formats.topic_names import LIGHT_PREFIX
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.incarnations.table import Incarnations
 from mqlake.store.light.light_counts import LightCounts, counts_of_files
+from mqlake.store.light.light_directory import DIRECTORY, found_seed, light_path
 from mqlake.store.light.light_file import LightAppend, LightFile
 from mqlake.store.light.light_records import LightRecord, light_records
-from mqlake.store.light.open_lights import DIRECTORY, OpenLights, light_path
+from mqlake.store.light.open_lights import OpenLights
 from mqlake.store.light.unsynced_lights import UnsyncedLights
 from mqlake.store.log.pending_sync import PendingSync
 
@@ -372,31 +373,16 @@ class LightQueues:
         """
         directory = self._directory
         if position < 0 or not directory.exists(COMPLETE):
-            self._seed = self._found_seed()
+            self._seed = found_seed(self._directory)
             self.remove_all()
             return self.min_physical_offset
         position = min(position, end)
         for topic in directory.names(DIRECTORY):
             if directory.is_directory(f"{DIRECTORY}/{topic}") and not self._adopt(topic, position):
-                self._seed = self._found_seed()
+                self._seed = found_seed(self._directory)
                 self.remove_all()
                 return self.min_physical_offset
         return max(position, self.min_physical_offset)
-
-    def _found_seed(self) -> int | None:
-        """Return the seed of a file that can be read; None without one."""
-        directory = self._directory
-        for topic in directory.names(DIRECTORY):
-            path = f"{DIRECTORY}/{topic}"
-            for name in directory.names(path) if directory.is_directory(path) else ():
-                file = directory.open(f"{path}/{name}")
-                try:
-                    return light_queue_file.decode_header(file.view()).seed
-                except FormatError:
-                    continue
-                finally:
-                    file.close()
-        return None
 
     def _adopt(self, topic: str, position: int) -> bool:
         """Take over a topic's files; return whether all of them can be read."""

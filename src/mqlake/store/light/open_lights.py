@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from mqlake.errors import FormatError
-from mqlake.formats.file_name import segment_name
 from mqlake.formats.light import light_queue_file
 from mqlake.formats.light.light_queue_file import LightHeader
 from mqlake.storage.protocol import OwnedDirectory, WritableFile
+from mqlake.store.light.light_directory import light_path
 from mqlake.store.light.light_file import LightFile
 
-DIRECTORY = "lightqueue"
 _MOST_OPEN = 64
 
 
@@ -76,8 +75,3 @@ class OpenLights:
         for file in self._open.values():
             file.close()
         self._open.clear()
-
-
-def light_path(topic: str, base: int) -> str:
-    """Return the path of the file of a topic's light queues in a segment of the log."""
-    return f"{DIRECTORY}/{topic}/{segment_name(base)}"
