@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from mqlake.metrics.histogram import Histogram
+from mqlake.metrics.metric import MetricFamily, Sample
 
 MOST: Final = 10_000
 """Maximum combinations of labels; what has others is not counted."""
@@ -60,3 +61,18 @@ class Histograms:
     def __iter__(self) -> Iterator[tuple[Labels, Histogram]]:
         """Return copies of the histograms, as they are now."""
         return iter([(labels, found.copy()) for labels, found in list(self._found.items())])
+
+
+def samples_of(
+    counted: Iterable[tuple[MetricFamily, Counts | Histograms]], before: Labels = ()
+) -> list[Sample]:
+    """Return a sample for each combination of labels of these metrics.
+
+    Args:
+        before: labels that all samples have in front of theirs.
+    """
+    return [
+        Sample(metric, value, (*before, *labels))
+        for metric, counts in counted
+        for labels, value in counts
+    ]

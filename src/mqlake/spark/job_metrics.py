@@ -17,7 +17,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from mqlake.metrics.counts import Counts, Histograms
+from mqlake.metrics.counts import Counts, Histograms, samples_of
 from mqlake.metrics.metric import Sample, counter, gauge, histogram
 
 _JOB = ("job",)
@@ -83,19 +83,17 @@ class JobMetrics:
     def samples(self) -> Sequence[Sample]:
         """Return all samples, for `mqlake.client.ClientMetrics`."""
         with self._lock:
-            found = [
-                Sample(metric, value, labels)
-                for metric, counts in (
+            return samples_of(
+                [
                     (ENDED, self._ended),
                     (FAILURES, self._failures),
                     (RUNNING, self._running),
                     (ROWS, self._rows),
                     (READ, self._read),
                     (WRITTEN, self._written),
-                )
-                for labels, value in counts
-            ]
-            return found + [Sample(TIME, times, labels) for labels, times in self._times]
+                    (TIME, self._times),
+                ],
+            )
 
     def _started(self, label: tuple[str]) -> None:
         """Count a run that has begun; the totals of a new job begin with 0."""

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any, Final, Self, cast
 
-from mqlake.metrics.counts import Counts, Histograms
+from mqlake.metrics.counts import Counts, Histograms, samples_of
 from mqlake.metrics.metric import Sample, counter, gauge, histogram
 
 _QUERY = ("query",)
@@ -108,18 +108,16 @@ class QueryMetrics:
     def samples(self) -> Sequence[Sample]:
         """Return all samples, for `mqlake.client.metrics.ClientMetrics`."""
         with self._lock:
-            found = [
-                Sample(metric, value, labels)
-                for metric, counts in (
+            found = samples_of(
+                [
                     (BATCHES, self._batches),
                     (READ, self._read),
                     (WRITTEN, self._written),
                     (FAILURES, self._failures),
-                )
-                for labels, value in counts
-            ]
+                    (TIME, self._times),
+                ],
+            )
             found += [Sample(LAG, lag, labels) for labels, lag in self._lags.items()]
-            found += [Sample(TIME, times, labels) for labels, times in self._times]
             return found + [Sample(RUNS, int(runs), (name,)) for name, runs in self._runs.items()]
 
 

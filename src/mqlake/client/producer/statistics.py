@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mqlake.metrics.counts import Counts, Histograms
+from mqlake.metrics.counts import Counts, Histograms, samples_of
 from mqlake.metrics.metric import Sample, counter, gauge, histogram
 
 _OF_TOPIC = ("producer_group", "topic")
@@ -59,11 +59,14 @@ class SendStatistics:
 
     def samples(self, group: str, in_flight: int) -> list[Sample]:
         """Return all samples of the producer."""
-        counts = ((SENT, self._sent), (SIZE, self._size), (ERRORS, self._errors))
-        found = [
-            Sample(metric, value, (group, *labels))
-            for metric, counted in (*counts, (RETRIES, self._retries))
-            for labels, value in counted
-        ]
-        found += [Sample(TIME, times, (group, *labels)) for labels, times in self._times]
+        found = samples_of(
+            [
+                (SENT, self._sent),
+                (SIZE, self._size),
+                (ERRORS, self._errors),
+                (RETRIES, self._retries),
+                (TIME, self._times),
+            ],
+            before=(group,),
+        )
         return [*found, Sample(IN_FLIGHT, in_flight, (group,))]
