@@ -11,17 +11,14 @@ from pathlib import Path
 
 from mqlake.errors import FormatError, MqlakeError, SyncError
 from mqlake.formats.kafka import checkpoint_file, record_batch, versions
-from mqlake.formats.kafka.batch import MAGIC_V2, Batch
+from mqlake.formats.kafka.batch import Batch
 from mqlake.formats.kafka.compression import Compression
 from mqlake.formats.kafka.file_name import Kind
 from mqlake.formats.kafka.record_batch import NewRecord
 from mqlake.kafka.batches.walk import BatchWalk
 from mqlake.kafka.errors import CorruptIndexError, InvalidOffsetError
-from mqlake.kafka.log.segment import LogSegment
-from mqlake.kafka.log.transactions import ProducerReplay
 from mqlake.kafka.settings import LogSettings
-from mqlake.kafka.state.leader_epochs import LeaderEpochs
-from mqlake.kafka.state.producer_state import ProducerState
+from mqlake.kafka.write.derived_state import DerivedState
 from mqlake.kafka.write.owned_segment import OwnedSegment
 from mqlake.kafka.write.partition_files import PartitionFiles
 from mqlake.storage.clock import Clock, SystemClock
@@ -83,7 +80,7 @@ class OwnedPartition:
         self._truncation: int | None = None
         """Offset of a truncation that has begun and is not complete."""
         self._fork_guard = ForkGuard(self.name)
-        self._epochs = LeaderEpochs(self._files.read_epochs())
+        self._state = DerivedState(self._files)
         self.segments: list[OwnedSegment] = []
         try:
             self._load(is_clean, recovery_point)
@@ -100,7 +97,7 @@ class OwnedPartition:
     @property
     def leader_epochs(self) -> list[checkpoint_file.LeaderEpoch]:
         """The leader epochs of the log, ascending."""
-        return self._epochs.entries
+        return self._state.leader_epochs
 
     def append(
         self,
@@ -146,7 +143,7 @@ class OwnedPartition:
         try:
             self.active.add(data, batches)
             for batch in batches:
-                self._take_in(batch._replace(position=start + batch.position))
+                self._state.take_in(batch._replace(position=start + batch.position), self.active)
         except MqlakeError as error:
             self._take_back(error)
             raise
@@ -165,7 +162,7 @@ class OwnedPartition:
         if self.active.base_offset == base and not self.active.size:
             return
         self.active.deactivate()
-        self._snapshot()
+        self._state.write_snapshot(self.log_end_offset)
         self.flush()
         self._unfinished = base
         segment = self._open(base)
@@ -214,8 +211,8 @@ class OwnedPartition:
         self._check()
         self.active.deactivate()
         self.flush()
-        self._snapshot()
-        self._files.write_epochs(self._epochs.entries)
+        self._state.write_snapshot(self.log_end_offset)
+        self._state.write_epochs()
         for segment in self.segments:
             segment.abandon()
 
@@ -247,19 +244,18 @@ class OwnedPartition:
             while self.segments:
                 self._remove_last()
             end = self.log_start_offset
-            self._epochs = LeaderEpochs()
+            self._state.drop_epochs()
         if not self.segments:
             self.segments.append(self._open(self.log_start_offset))
         self.log_start_offset = max(self.log_start_offset, self.segments[0].base_offset)
         self.log_end_offset = max(end, self.active.base_offset)
         self.recovery_point = self.log_end_offset if is_clean else min(recovery_point, end)
-        self._epochs.truncate_to(self.log_end_offset)
         self._files.remove_snapshots_above(self.log_end_offset)
         self._files.sync_names()
-        self._producers = self._producers_at(self.log_end_offset, self.segments)
+        self._rewind()
         self.active.activate()
         if not is_clean:
-            self._files.write_epochs(self._epochs.entries)
+            self._state.write_epochs()
 
     def _recover_from(self, recovery_point: int) -> None:
         number = max(
@@ -283,18 +279,7 @@ class OwnedPartition:
         self, segment: OwnedSegment, before_cut: Callable[[], object] = lambda: None
     ) -> int:
         before = [other for other in self.segments if other.base_offset < segment.base_offset]
-        producers = self._producers_at(segment.base_offset, before)
-        cut = segment.recover(producers, self._epochs, before_cut)
-        self._files.write_snapshot(producers)
-        return cut
-
-    def _producers_at(self, offset: int, segments: Sequence[LogSegment]) -> ProducerState:
-        files = self._files
-        replay = ProducerReplay(
-            files.snapshots(), files.read_snapshot, at_most=offset, start=self.log_start_offset
-        )
-        replay.forward(segments, offset)
-        return replay.state
+        return self._state.recover(segment, self.log_start_offset, before, before_cut)
 
     def _checked(self, data: bytes) -> list[Batch]:
         walk = BatchWalk(MemoryFile(data), check=True)
@@ -311,17 +296,6 @@ class OwnedPartition:
             following = batch.next_offset
         return batches
 
-    def _take_in(self, batch: Batch) -> None:
-        if batch.magic < MAGIC_V2:
-            return
-        known = len(self._epochs.entries)
-        self._epochs.take_in(batch)
-        if len(self._epochs.entries) != known:
-            self._files.write_epochs(self._epochs.entries)
-        aborted = self._producers.update(batch, self.active.log.records)
-        if aborted is not None:
-            self.active.transaction_index.append(aborted)
-
     def _take_back(self, error: MqlakeError) -> None:
         """Undo a failed append in the log and in the files beside it.
 
@@ -329,9 +303,8 @@ class OwnedPartition:
         """
         try:
             self.active.truncate_to(self.log_end_offset)
-            self._epochs.truncate_to(self.log_end_offset)
-            self._producers = self._producers_at(self.log_end_offset, self.segments)
-            self._files.write_epochs(self._epochs.entries)
+            self._rewind()
+            self._state.write_epochs()
         except MqlakeError:
             reason = f"an append failed and could not be undone ({error}); open it again"
             self._files.failure = SyncError(f"{self.name}: {reason}")
@@ -342,11 +315,13 @@ class OwnedPartition:
             self._end_at(self._remove_last())
         self.active.truncate_to(offset)
         self._end_at(max(self.active.next_offset(), self.active.base_offset))
-        self._epochs.truncate_to(self.log_end_offset)
         self._files.remove_snapshots_above(self.log_end_offset)
-        self._producers = self._producers_at(self.log_end_offset, self.segments)
-        self._files.write_epochs(self._epochs.entries)
+        self._rewind()
+        self._state.write_epochs()
         self._truncation = None
+
+    def _rewind(self) -> None:
+        self._state.rewind(self.log_start_offset, self.log_end_offset, self.segments)
 
     def _end_at(self, offset: int) -> None:
         self.log_end_offset = offset
@@ -378,7 +353,3 @@ class OwnedPartition:
         self.segments.pop()
         segment.abandon()
         return segment.base_offset
-
-    def _snapshot(self) -> None:
-        self._producers.end_offset = self.log_end_offset
-        self._files.write_snapshot(self._producers)
