@@ -6,31 +6,29 @@ each start, and one position (`TimerPosition`) records what was delivered.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
 
 from mqlake.formats.consume_queue import ENTRY, QueueEntry
-from mqlake.formats.properties import CANCEL, REAL_TOPIC, UNIQ_KEY
+from mqlake.formats.properties import CANCEL
 from mqlake.formats.record import Record
 from mqlake.formats.timer_checkpoint import TimerPosition
-from mqlake.formats.timer_log import MAGIC_DEFAULT, MAGIC_DELETE, MAGIC_ROLL, TimerUnit
+from mqlake.formats.timer_log import MAGIC_DEFAULT, TimerUnit
 from mqlake.formats.topic_names import TIMER_TOPIC
 from mqlake.metrics.counts import Counts
 from mqlake.storage.clock import Clock
 from mqlake.store.append.message import Message
-from mqlake.store.delivery.after_flush import AfterFlush
 from mqlake.store.delivery.put_again import read_entry, real_queue
 from mqlake.store.delivery.redelivery import Redelivery
 from mqlake.store.delivery.timer_files import TimerFiles
 from mqlake.store.delivery.timer_messages import (
-    MessageIdentity,
     delivered,
     due_slot,
-    identity,
     roll_times,
     rolled,
 )
+from mqlake.store.delivery.timer_progress import TimerProgress
 from mqlake.store.delivery.timer_wheel import TimerWheel
+from mqlake.store.delivery.waiting_timers import WaitingTimers, topic_of
 from mqlake.store.live_settings import Current
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.queues.owned_queues import OwnedQueues
@@ -81,16 +79,11 @@ class TimerMessages:
         self.begin()
 
     def begin(self) -> None:
-        """Build the wheel again, from the position of the checkpoint."""
-        self._wheel = TimerWheel(self._settings.now.timer_precision_ms)
-        self._waiting_of = Counter[str]()
-        self._rolling: dict[MessageIdentity, deque[tuple[int, int]]] = {}
-        self._cancelled: defaultdict[int, dict[str, int]] = defaultdict(dict)
-        self._known = self._bounded(self._files.wanted)
-        self._read = self._known.first_waiting
+        """Read the queue again, from the position of the checkpoint on."""
+        self._waiting = WaitingTimers(self._settings.now.timer_precision_ms)
+        self._progress = TimerProgress(self._files, self._bounded(self._files.wanted))
+        self._read = self._progress.known.first_waiting
         self._scan_end = self._end
-        self._noted = self._known
-        self._kept = AfterFlush[TimerPosition]()
 
     def services(self) -> list[Service]:
         """Return the service that delivers."""
@@ -140,7 +133,7 @@ class TimerMessages:
     @property
     def waiting_by_topic(self) -> dict[str, int]:
         """How many messages wait for each topic."""
-        return dict(self._waiting_of)
+        return self._waiting.by_topic
 
     def overdue(self) -> int:
         """Return how many messages of the wheel are due."""
@@ -176,9 +169,7 @@ class TimerMessages:
 
     def keep(self) -> None:
         """Note as delivered what is durable; to be called before the position is written."""
-        position = self._kept.take(self._log.flushed)
-        if position is not None:
-            self._files.write_next(position)
+        self._progress.keep(self._log.flushed)
 
     def close(self) -> None:
         """Write the position, and what RocketMQ needs to continue; everything before it is durable.
@@ -187,7 +178,7 @@ class TimerMessages:
             DiskError: the disk failed.
         """
         self.keep()
-        is_known = self._is_caught_up and self._files.wanted == self._noted
+        is_known = self._is_caught_up and self._progress.is_kept
         units = list(self._units()) if is_known else None
         self._files.close(units, self._wheel.slot_of(self._clock.milliseconds()))
 
@@ -195,6 +186,10 @@ class TimerMessages:
         """Return when the next message is due (ms), None while no message waits."""
         first = self._wheel.first()
         return first.slot + self._wheel.precision if first else None
+
+    @property
+    def _wheel(self) -> TimerWheel:
+        return self._waiting.wheel
 
     # The position
 
@@ -233,16 +228,7 @@ class TimerMessages:
             self._read,
             self._read if least is None else least,
         )
-        if position != self._noted:
-            self._noted = position
-            self._kept.add(self._log.end, position)
-
-    def _was_delivered(self, queue_offset: int, slot: int) -> bool:
-        known = self._known
-        if queue_offset >= known.taken_in:
-            return False
-        is_done_in_slot = slot == known.done_before and queue_offset < known.done_in_slot
-        return slot < known.done_before or is_done_in_slot
+        self._progress.note(position, self._log.end)
 
     # From the queue into the wheel
 
@@ -271,37 +257,21 @@ class TimerMessages:
             return
         if slot is None:
             # It does not contain its time: it is set aside in its turn, before all others.
-            if not self._was_delivered(queue_offset, 0):
-                self._add(0, queue_offset, stored.record)
+            if not self._progress.was_delivered(queue_offset, 0):
+                self._add(queue_offset, stored.record, None, 0)
             return
-        if self._was_delivered(queue_offset, self._wheel.slot_of(slot)):
+        if self._progress.was_delivered(queue_offset, self._wheel.slot_of(slot)):
             return
         record = stored.record
-        times = roll_times(record.properties)
-        if times and queue_offset < self._scan_end:
-            self._forget_original(identity(record, slot, times - 1), record)
-        if CANCEL in record.properties:
-            keys = self._cancelled[self._wheel.slot_of(slot)]
-            keys[record.properties[CANCEL]] = queue_offset
-        time = self._wake_time(record, slot)
-        if time != slot:
-            known = self._rolling.setdefault(identity(record, slot, times), deque())
-            known.append((time, queue_offset))
-        self._add(time, queue_offset, record)
+        if queue_offset < self._scan_end and roll_times(record.properties):
+            self._waiting.discard_original(record, slot)
+        self._add(queue_offset, record, slot, self._wake_time(record, slot))
 
-    def _add(self, time: int, queue_offset: int, record: Record) -> None:
-        self._wheel.add(time, queue_offset)
-        topic = _topic_of(record)
-        self._waiting_of[topic] += 1
+    def _add(self, queue_offset: int, record: Record, slot: int | None, time: int) -> None:
+        self._waiting.add(queue_offset, record, slot, time)
         # It arrived since the start, and is not one that was put again.
         if queue_offset >= self._scan_end and not roll_times(record.properties):
-            self.entered.add((topic,))
-
-    def _note_end(self, record: Record) -> None:
-        topic = _topic_of(record)
-        self._waiting_of[topic] -= 1
-        if self._waiting_of[topic] <= 0:
-            del self._waiting_of[topic]
+            self.entered.add((topic_of(record),))
 
     def _wake_time(self, record: Record, slot: int) -> int:
         """Return when a message is to be examined: when it is due, or must be put again.
@@ -317,15 +287,6 @@ class TimerMessages:
         wait = window // 2 if rest < window // 3 else window
         return record.store_timestamp + wait
 
-    def _forget_original(self, key: MessageIdentity, record: Record) -> None:
-        """Remove the message that this one was put for, if both are found at a start."""
-        known = self._rolling.get(key)
-        if known:
-            self._wheel.discard(*known.popleft())
-            self._note_end(record)
-            if not known:
-                del self._rolling[key]
-
     # From the wheel to the consumers
 
     def _deliver(self, now: int, most: int) -> int:
@@ -337,11 +298,8 @@ class TimerMessages:
                 break
             if not self._settle(first.slot, first.queue_offset, now):
                 break
-            if self._wheel.pop():
-                self._cancelled.pop(first.slot, None)
+            self._waiting.pop()
             count += 1
-        if not self._wheel.count:
-            self._waiting_of.clear()  # Those whose record is gone are still counted there.
         return count
 
     def _settle(self, slot: int, queue_offset: int, now: int) -> bool:
@@ -353,7 +311,7 @@ class TimerMessages:
             return True
         is_done = self._settle_stored(stored, slot, now)
         if is_done:
-            self._note_end(stored.record)
+            self._waiting.note_end(stored.record)
         return is_done
 
     def _settle_stored(self, stored: Stored, slot: int, now: int) -> bool:
@@ -362,7 +320,7 @@ class TimerMessages:
         if out is None:
             return self._put(None, stored, "it does not contain its delivery time")
         target = real_queue(record.properties)
-        if self._is_cancelled(record, out) or (
+        if self._waiting.is_cancelled(record, out) or (
             target is not None and self._redelivery.drops(target[0], record)
         ):
             return True
@@ -372,7 +330,7 @@ class TimerMessages:
             return True
         is_done = self._put(delivered(stored, now), stored, "it does not contain its target")
         if is_done:
-            self.delivered.add((_topic_of(record),))
+            self.delivered.add((topic_of(record),))
         return is_done
 
     def _put(self, message: Message | None, source: Stored, why: str = "") -> bool:
@@ -388,19 +346,9 @@ class TimerMessages:
 
     def _roll(self, stored: Stored, out: int, now: int) -> bool:
         is_done = self._put(rolled(stored, now), stored)
-        key = identity(stored.record, out, roll_times(stored.record.properties))
-        if is_done and (known := self._rolling.get(key)):
-            known.popleft()
-            if not known:
-                del self._rolling[key]
+        if is_done:
+            self._waiting.note_put_again(stored.record, out)
         return is_done
-
-    def _is_cancelled(self, record: Record, out: int) -> bool:
-        keys = self._cancelled.get(self._wheel.slot_of(out))
-        if not keys or CANCEL in record.properties:
-            return False
-        key = record.properties.get(UNIQ_KEY, "")
-        return key in keys or f"{record.properties.get(REAL_TOPIC)}+{key}" in keys
 
     # For RocketMQ
 
@@ -415,8 +363,7 @@ class TimerMessages:
         if waiting and waiting[-1][0] != last:
             earliest = min(slot for _, slot in waiting)
             waiting.append((last, earliest - self._wheel.precision))
-        rolls = {offset for known in self._rolling.values() for _, offset in known}
-        cancels = {offset for keys in self._cancelled.values() for offset in keys.values()}
+        flags = self._waiting.flags()
         entries, start = list[tuple[int, int, int]](), 0
         for queue_offset, slot in waiting:
             if queue_offset >= start + len(entries):
@@ -425,16 +372,9 @@ class TimerMessages:
             if not entries:
                 continue
             physical_offset, size, _ = entries[queue_offset - start]
-            kind = MAGIC_DEFAULT
-            kind |= MAGIC_ROLL if queue_offset in rolls else 0
-            kind |= MAGIC_DELETE if queue_offset in cancels else 0
+            kind = MAGIC_DEFAULT | flags.get(queue_offset, 0)
             yield TimerUnit(slot, physical_offset, size, kind)
 
     def _entries(self, start: int, count: int) -> Iterator[QueueEntry]:
         data = self._queues.entries(TIMER_TOPIC, _QUEUE, start, count)
         return (QueueEntry(*entry) for entry in ENTRY.iter_unpack(data))
-
-
-def _topic_of(record: Record) -> str:
-    """Return the topic for which a message waits."""
-    return record.properties.get(REAL_TOPIC, "")
