@@ -5,7 +5,7 @@ from __future__ import annotations
 from mqlake.formats import sys_flag
 from mqlake.formats.properties import encode_properties
 from mqlake.store.light.light_queues import LightPlace
-from mqlake.store.light.light_records import queues_of
+from mqlake.store.light.reference.find import places_of
 from mqlake.store.owned_store import OwnedStore
 from tests.crash.expectation import require
 from tests.crash.log_walk import Log
@@ -26,8 +26,7 @@ def check_light(store: OwnedStore, log: Log) -> None:
         is_dead = store.config.incarnations.is_dead(record.topic, at)
         if is_dead or not sys_flag.is_queued(record.sys_flag):
             continue
-        names, offsets = queues_of(encode_properties(record.properties))
-        for name, offset in zip(names, offsets, strict=True):
+        for name, (_, offset) in places_of(encode_properties(record.properties)).items():
             places = expected.setdefault((record.topic, name), [])
             places.append(LightPlace(offset, at, record.size))
     for (topic, name), places in expected.items():

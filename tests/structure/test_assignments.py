@@ -95,5 +95,6 @@ def test_an_assignment_to_another_object_is_found(source: str, found: list[str])
 def test_no_object_sets_attributes_of_another_one(package: str) -> None:
     found: set[tuple[str, str]] = set()
     for path in sorted((PACKAGE / package).rglob("*.py")):
-        found |= {(place(path), target) for _, target in foreign(tree(path))}
+        if "compiled" not in path.parts:  # Their objects are rows of arrays.
+            found |= {(place(path), target) for _, target in foreign(tree(path))}
     assert found == {each for each in ALLOWED if each[0].startswith(f"{package}/")}

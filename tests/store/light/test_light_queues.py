@@ -57,7 +57,7 @@ def test_reads_a_long_queue_in_few_steps(tmp_path: Path, monkeypatch: pytest.Mon
         sent.put(store, b"%d" % number, [name(1)])
     store.tick()
     light = lights_of(store)
-    file = next(light._files(TOPIC))  # pyright: ignore[reportPrivateUsage]
+    file = next(light._files.files(TOPIC))  # pyright: ignore[reportPrivateUsage]
     steps = 0
     entry_of = file.entry
 
@@ -211,7 +211,7 @@ def test_a_deleted_topic_takes_its_light_queues_along(tmp_path: Path) -> None:
 def test_says_which_light_queues_have_got_messages(tmp_path: Path) -> None:
     store, sent = open_store(tmp_path), LightMessages()
     seen: list[bytes] = []
-    lights_of(store).notify(seen.append)
+    lights_of(store).notify(seen.extend)
     fill(store, sent, 5)
     assert sorted(seen) == sorted(
         queue.encode() for queue, bodies in sent.bodies.items() for _ in bodies

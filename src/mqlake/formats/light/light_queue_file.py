@@ -33,6 +33,8 @@ HEADER_SIZE, SLOT_SIZE, ENTRY_SIZE = HEADER.size, SLOT.size, ENTRY.size
 
 MOST_NAMES = 64
 """Light queues of one record that get an entry; further names get none."""
+LONGEST_NAME = 1024
+"""Bytes of a light queue's name that gets an entry."""
 _BYTES_PER_SLOT, _BYTES_PER_ENTRY = 4096, 64
 _FEWEST_SLOTS, _FEWEST_ENTRIES = 16, 64
 

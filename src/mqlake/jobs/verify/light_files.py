@@ -23,7 +23,8 @@ from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.incarnations.table import Incarnations, find_incarnations
 from mqlake.store.light.light_directory import found_seed, light_files, light_path
 from mqlake.store.light.light_file import LightFile
-from mqlake.store.light.light_queues import COMPLETE, LOOKED_AT, LightQueues
+from mqlake.store.light.light_queues import LOOKED_AT, LightQueues
+from mqlake.store.light.owned_light_files import COMPLETE
 from mqlake.store.log.segments import CommitLog, open_log
 from mqlake.store.log.steps import LogSteps
 from mqlake.store.recovery.checkpoint_file import find_checkpoint

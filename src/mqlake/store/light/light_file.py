@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 
+from mqlake.dispatch.batch import Bytes
 from mqlake.formats.light import light_queue_file
 from mqlake.formats.light.light_queue_file import (
     ENTRY,
@@ -18,6 +18,14 @@ from mqlake.formats.light.light_queue_file import (
     LightHeader,
 )
 from mqlake.storage.protocol import WritableFile
+from mqlake.store.light.light_columns import (
+    LightAppended,
+    LightBounds,
+    LightBuffer,
+    LightMessages,
+    Newest,
+)
+from mqlake.store.light.light_kernel import LightKernel
 
 _ENTRY = np.dtype(
     [
@@ -32,13 +40,6 @@ _ENTRY = np.dtype(
 )
 
 
-class LightAppend(NamedTuple):
-    """An entry to append: hash of the queue's name, queue offset."""
-
-    name_hash: int
-    queue_offset: int
-
-
 class LightFile:
     """A file of light queues, mapped: the entries of one topic in one segment of the log.
 
@@ -49,6 +50,7 @@ class LightFile:
     def __init__(self, file: WritableFile, header: LightHeader, capacity: int) -> None:
         self.file, self._capacity = file, capacity
         self._view = file.mapping()
+        self._data: Bytes = np.frombuffer(self._view, np.uint8)
         self.base, self.seed, self._slots, self._count, self._queues = header
         self._entries_at = light_queue_file.entry_at(self._slots, 0)
         self.last_physical = self.entry(self._count - 1).physical_offset if self._count > 1 else -1
@@ -106,57 +108,40 @@ class LightFile:
             else:
                 return number
 
-    def append(self, physical_offset: int, size: int, entries: Sequence[LightAppend]) -> int:
-        """Append the entries of one record; those that do not fit are left out.
+    @property
+    def buffer(self) -> LightBuffer:
+        """The file as kernels know it."""
+        return LightBuffer(
+            self._data, self._slots, self._capacity, self.base, self._count, self._queues
+        )
 
-        Returns:
-            How many were appended.
+    def append(
+        self,
+        kernel: LightKernel,
+        newest: Newest,
+        messages: LightMessages,
+        first: int,
+        bounds: LightBounds,
+        accepted: npt.NDArray[np.bool_],
+    ) -> LightAppended:
+        """Append the entries of messages: see `LightKernel.append`.
 
         Raises:
             DiskError: there is no room on the disk; nothing was appended.
         """
-        entries = entries[: max(0, self._capacity - self.count)]
         start = self._entries_at + self._count * ENTRY_SIZE
-        length = len(entries) * ENTRY_SIZE
+        most = min(len(messages) - first, max(0, self._capacity - self.count))
         self.file.reserve(0, self._entries_at)
-        self.file.reserve(start, length)
-        for name_hash, queue_offset in entries:
-            self._append(name_hash, physical_offset, queue_offset, size)
-        self.last_physical = max(self.last_physical, physical_offset)
-        if self.file.is_watched:
+        self.file.reserve(start, most * ENTRY_SIZE)
+        done = kernel.append(self.buffer, newest, messages, first, bounds, accepted)
+        length = (done.following - self._count) * ENTRY_SIZE
+        self._count, self._queues = done.following, done.queues
+        if done.end == len(messages):
+            self.last_physical = int(messages["physical_offset"][-1])
+        if length and self.file.is_watched:
             self.file.written(start, length)
         self._write_header()
-        return len(entries)
-
-    def _append(self, name_hash: int, physical_offset: int, queue_offset: int, size: int) -> None:
-        number, slot = self._count, light_queue_file.slot_at(self._slots, name_hash)
-        (slot_previous,) = SLOT.unpack_from(self._view, slot)
-        previous = self.newest(name_hash)
-        jump = self._jump(previous) if previous else number
-        entry = LightEntry(
-            name_hash=name_hash,
-            physical_offset=physical_offset,
-            queue_offset=queue_offset,
-            size=size,
-            slot_previous=slot_previous,
-            previous=previous,
-            jump=jump,
-        )
-        ENTRY.pack_into(self._view, self._entries_at + number * ENTRY_SIZE, *entry)
-        SLOT.pack_into(self._view, slot, number)
-        self._count = number + 1
-        self._queues += not previous
-
-    def _jump(self, previous: int) -> int:
-        """Return the second way back of an entry after `previous`: searches take few steps.
-
-        Two jumps of equal length become one of twice the length.
-        """
-        last = self.entry(previous)
-        middle = self.entry(min(last.jump, previous))
-        first = self.entry(min(middle.jump, previous))
-        near, far = last.queue_offset - middle.queue_offset, middle.queue_offset
-        return middle.jump if near == far - first.queue_offset else previous
+        return done
 
     def begin(self) -> None:
         """Write the header of a new file.
@@ -174,20 +159,15 @@ class LightFile:
 
     def close(self) -> None:
         """Close the file; views of it stay valid."""
-        self._view = memoryview(b"")
+        self._view, self._data = memoryview(b""), np.zeros(0, np.uint8)
         self.file.close()
 
     # All entries
 
     def _entries(self) -> npt.NDArray[np.void]:
         start = self._entries_at + ENTRY_SIZE
-        data = np.frombuffer(self._view, np.uint8)[start : start + self.count * ENTRY_SIZE]
+        data = self._data[start : start + self.count * ENTRY_SIZE]
         return data.view(_ENTRY)
-
-    def names(self) -> npt.NDArray[np.uint64]:
-        """Return the hashes of the names of its queues, each once."""
-        entries = self._entries()
-        return entries["hash"][entries["previous"] == 0].astype(np.uint64)
 
     def names_in_steps(self) -> Iterator[int]:
         """Yield the hashes of the names of its queues, each once; none is read far ahead."""
@@ -226,7 +206,7 @@ class LightFile:
         end = start + (len(self._view) - start) // ENTRY_SIZE * ENTRY_SIZE
         end = next((stop for _, stop in self.file.data_ranges(start, end)), start)
         length = (end - start) // ENTRY_SIZE * ENTRY_SIZE
-        entries = np.frombuffer(self._view, np.uint8)[start : start + length].view(_ENTRY)
+        entries = self._data[start : start + length].view(_ENTRY)
         numbers = np.arange(1, len(entries) + 1)
         good = (entries["size"] > 0) & (entries["physical_offset"] >= self.base)
         for column in ("slot_previous", "previous"):

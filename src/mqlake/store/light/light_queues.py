@@ -6,39 +6,36 @@ function of this segment. Upstream: `LmqDispatch`, `RocksDBConsumeQueueStore`.
 
 from __future__ import annotations
 
-import errno
 import logging
-import secrets
 from collections.abc import Callable, Iterator
-from hashlib import blake2b
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from mqlake.dispatch.batch import Batch
-from mqlake.errors import DiskError, FormatError
-from mqlake.formats.file_name import check_topic_name, parse_segment_name
-from mqlake.formats.light import light_queue_file
-from mqlake.formats.light.light_queue_file import LightHeader
+from mqlake.formats.light.light_queue_file import MOST_NAMES
 from mqlake.formats.topic_names import LIGHT_PREFIX
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.incarnations.table import Incarnations
-from mqlake.store.light.light_counts import LightCounts, counts_of_files
-from mqlake.store.light.light_directory import DIRECTORY, found_seed, light_path
-from mqlake.store.light.light_file import LightAppend, LightFile
-from mqlake.store.light.light_records import LightRecord, light_records
-from mqlake.store.light.open_lights import OpenLights
-from mqlake.store.light.unsynced_lights import UnsyncedLights
+from mqlake.store.light import light_kernel
+from mqlake.store.light.light_columns import MESSAGE, LightBounds, LightMessages, name_hash
+from mqlake.store.light.light_file import LightFile
+from mqlake.store.light.light_topics import LightTopics
+from mqlake.store.light.newest_lights import NewestLight, NewestLights
+from mqlake.store.light.owned_light_files import OwnedLightFiles
 from mqlake.store.log.pending_sync import PendingSync
 
-COMPLETE = f"{DIRECTORY}/complete"
-"""Exists once all records before the checkpoint have their entries."""
 LOOKED_AT = 8
 """Newest files of a topic in which a message of a queue keeps later ones from having lower offsets.
 """
+_AT_ONCE = 64 * MOST_NAMES
+"""Messages that are found before their entries are appended."""
 
 _log = logging.getLogger(__name__)
 
-LightArrived = Callable[[bytes], object]
-"""Called with the name of each light queue that has got a message."""
+LightArrived = Callable[[Iterator[bytes]], object]
+"""Called with the names of light queues that have got a message, once for each message."""
 
 
 class LightPlace(NamedTuple):
@@ -49,27 +46,14 @@ class LightPlace(NamedTuple):
     size: int
 
 
-class _LightArrival(NamedTuple):
-    """A light queue that gets a message.
-
-    Attributes:
-        before: base of the file with the queue's newest message so far; None without one.
-    """
-
-    name: bytes
-    name_hash: int
-    queue_offset: int
-    before: int | None
-
-
 class LightQueues:
     """The light queues of a store. For one thread.
 
     Args:
         segment_size: bytes of a segment of the log.
         incarnations: which records of deleted topics are dead: they get no entries.
-        make_seed: returns the seed of the name hashes of a store that has none yet. Who does not
-            know it cannot choose names that share a slot.
+        make_seed: returns the seed of the name hashes of a store that has none yet; a random one if
+            None. Who does not know it cannot choose names that share a slot.
 
     Attributes:
         min_physical_offset: records before it are removed.
@@ -80,69 +64,25 @@ class LightQueues:
         directory: OwnedDirectory,
         segment_size: int,
         incarnations: Incarnations,
-        make_seed: Callable[[], int] = lambda: secrets.randbits(64),
+        make_seed: Callable[[], int] | None = None,
     ) -> None:
-        self._directory, self._segment_size = directory, segment_size
-        self._incarnations, self._make_seed = incarnations, make_seed
-        self._seed: int | None = None
-        self._bases: dict[str, list[int]] = {}
-        self._open = OpenLights(directory, light_queue_file.capacity_of(segment_size))
-        self._unsynced = UnsyncedLights(directory)
-        self._ended: set[tuple[str, int]] = set()
+        self._incarnations = incarnations
+        self._files = OwnedLightFiles(directory, segment_size, make_seed)
+        self._newest: dict[str, NewestLights] = {}
         self.min_physical_offset = 0
         self._arrived: LightArrived | None = None
         self._unordered: set[str] = set()
-        self._counts = LightCounts()
-
-    # Files
+        self._kernel = light_kernel.load()
+        self._topics = LightTopics()
+        self._messages: LightMessages = np.zeros(_AT_ONCE, MESSAGE)
 
     def topics(self) -> list[str]:
         """Return the topics that have light queues, sorted."""
-        return sorted(self._bases)
-
-    def _files(self, topic: str) -> Iterator[LightFile]:
-        """Yield a topic's files, newest first."""
-        for base in reversed(self._bases.get(topic, ())):
-            yield self._open.file(topic, base)
+        return self._files.topics()
 
     def file(self, topic: str, base: int) -> LightFile | None:
         """Return a topic's file of the segment that starts at `base`; None without one."""
-        return self._open.file(topic, base) if base in self._bases.get(topic, ()) else None
-
-    def _current(self, topic: str, physical_offset: int) -> LightFile:
-        """Return the file of a record, created if it does not exist.
-
-        Raises:
-            DiskError: there is no room on the disk.
-        """
-        base = physical_offset // self._segment_size * self._segment_size
-        bases = self._bases.get(topic)
-        if bases and bases[-1] == base:
-            return self._open.file(topic, base)
-        return self._create(check_topic_name(topic), base)
-
-    def _create(self, topic: str, base: int) -> LightFile:
-        for path in (DIRECTORY, f"{DIRECTORY}/{topic}"):
-            if not self._directory.is_directory(path):
-                self._directory.make_directory(path)
-                self._unsynced.renamed(path.rpartition("/")[0])
-        size = light_queue_file.file_size(self._segment_size)
-        file = self._directory.create(light_path(topic, base), size)
-        self._ended.discard((topic, base))
-        slots = light_queue_file.slots_of(self._segment_size)
-        made = self._open.add(topic, file, LightHeader(base, self.seed, slots, 1, 0))
-        made.begin()
-        self._bases.setdefault(topic, []).append(base)
-        self._unsynced.changed(topic, made)
-        self._unsynced.renamed(f"{DIRECTORY}/{topic}")
-        return made
-
-    @property
-    def seed(self) -> int:
-        """The seed of the hashes of names."""
-        if self._seed is None:
-            self._seed = self._make_seed()
-        return self._seed
+        return self._files.file(topic, base) if base in self._files.bases(topic) else None
 
     # Derive
 
@@ -152,66 +92,68 @@ class LightQueues:
         Raises:
             DiskError: there is no room on the disk; the same call completes it.
         """
-        for record in light_records(batch):
-            self._take(record)
+        topics, row = self._topics.of(batch.table), 0
+        while row < len(batch.records):
+            count, row = self._kernel.find(batch, topics, row, self._files.seed, self._messages)
+            found = self._messages[:count]
+            numbers: list[int] = found["topic"].tolist()
+            for number in (topics_found := dict.fromkeys(numbers)):
+                is_only = len(topics_found) == 1
+                of_topic = found if is_only else found[found["topic"] == number]
+                self._append(self._topics.name(number), batch, of_topic)
 
-    def _take(self, record: LightRecord) -> None:
-        topic = record.topic.decode()
-        if self._incarnations.is_dead(topic, record.physical_offset):
+    def _append(self, topic: str, batch: Batch, messages: LightMessages) -> None:
+        """Append messages of one topic."""
+        bases, last = self._files.bases(topic), int(messages[-1]["physical_offset"])
+        base = self._files.base_of(last)
+        low = self._incarnations.before(topic)
+        if bases:
+            low = max(low, self._files.file(topic, bases[-1]).last_physical + 1)
+        if last < low:
             return
-        arrivals = self._ascending(topic, record)
-        if not arrivals:
+        is_new = not bases or bases[-1] != base
+        looked_at = bases[1 - LOOKED_AT :] if is_new else bases[-LOOKED_AT:]
+        alive = max(self._first_of(topic), looked_at[0] if looked_at else 0)
+        bounds = LightBounds(low, alive)
+        newest = self._newest.get(topic)
+        if newest is None:
+            newest = self._newest[topic] = NewestLights(self._kernel)
+        if is_new and not any(newest.accepts(message, bounds) for message in messages):
             return
-        file = self._current(topic, record.physical_offset)
-        entries = [LightAppend(each.name_hash, each.queue_offset) for each in arrivals]
-        kept = file.append(record.physical_offset, record.size, entries)
-        self._unsynced.changed(topic, file)
-        for each in arrivals[:kept]:
-            self._counts.arrived(topic, file.base, each.before)
+        file = self._files.create(topic, base) if is_new else self._files.file(topic, base)
+        accepted, row = np.zeros(len(messages), np.bool_), 0
+        self._files.changed(topic, file)
+        while True:
+            done = file.append(self._kernel, newest.table, messages, row, bounds, accepted)
+            if done.refused >= 0:
+                self._warn(topic, batch, messages[done.refused])
+            if (row := done.end) == len(messages):
+                break
+            newest.grow()
         if self._arrived is not None:
-            for each in arrivals:
-                self._arrived(each.name)
+            self._arrived(_names(batch, messages[accepted]))
 
-    def _ascending(self, topic: str, record: LightRecord) -> list[_LightArrival]:
-        """Return the light queues in which a record gets an entry; none if it has them.
+    def _warn(self, topic: str, batch: Batch, message: np.void) -> None:
+        """Report the first record that is left out.
 
-        A queue ascends: an offset that is not above its newest one gets none, and searches stay
+        A queue ascends: an offset that is not above its newest one gets no entry, and searches stay
         right whatever properties a record has.
         """
-        newest = next(self._files(topic), None)
-        if newest is not None and record.physical_offset <= newest.last_physical:
-            return []
-        found = list[_LightArrival]()
-        for name, offset in zip(record.names, record.offsets, strict=True):
-            name_hash = self._hash(name)
-            file, last = self._newest(topic, name_hash)
-            if file is not None and last is not None and file.base < self._looked_at_from(topic):
-                last = None
-            if last is None or offset > last.queue_offset:
-                before = None if file is None else file.base
-                found.append(_LightArrival(name, name_hash, offset, before))
-            elif topic not in self._unordered:
-                self._unordered.add(topic)
-                _log.warning(
-                    "%s: the record at %d has offset %d of light queue %r, which has a message at "
-                    "%d: the record is left out of it, and so are others like it",
-                    topic,
-                    record.physical_offset,
-                    offset,
-                    name[:200],
-                    last.queue_offset,
-                )
-        return found
-
-    def _looked_at_from(self, topic: str) -> int:
-        return self._bases[topic][-LOOKED_AT:][0]
+        if topic in self._unordered:
+            return
+        self._unordered.add(topic)
+        _log.warning(
+            "%s: the record at %d has offset %d of light queue %r, which has a later message: the "
+            "record is left out of it, and so are others like it",
+            topic,
+            message["physical_offset"],
+            message["queue_offset"],
+            next(_names(batch, np.array([message])))[:200],
+        )
 
     def notify(self, arrived: LightArrived) -> None:
-        """Call a function for each message that a light queue gets from now on."""
+        """Call a function for the messages that light queues get from now on."""
         self._arrived = arrived
-
-    def _hash(self, name: bytes) -> int:
-        return name_hash(name, self.seed)
 
     # Read
 
@@ -221,16 +163,17 @@ class LightQueues:
         Args:
             topic: the topic of its records.
         """
-        return self._newest(topic, self._hash(name))[1]
+        found = self._find(topic, self._hash(name))
+        if found is None or found.physical_offset < self._first_of(topic):
+            return None
+        return LightPlace(found.queue_offset, found.physical_offset, found.size)
 
-    def _newest(self, topic: str, name_hash: int) -> tuple[LightFile | None, LightPlace | None]:
-        """Return the newest file that has a light queue, and its newest message if it counts."""
-        for file in self._files(topic):
-            if number := file.newest(name_hash):
-                entry = file.entry(number)
-                place = LightPlace(entry.queue_offset, entry.physical_offset, entry.size)
-                return file, place if place.physical_offset >= self._first_of(topic) else None
-        return None, None
+    def _hash(self, name: bytes) -> int:
+        return name_hash(name, self._files.seed)
+
+    def _find(self, topic: str, key: int) -> NewestLight | None:
+        newest = self._newest.get(topic)
+        return None if newest is None else newest.find(key)
 
     def end_of(self, name: str) -> int | None:
         """Return the queue offset after the newest message of a lite topic's queue; None without
@@ -250,37 +193,52 @@ class LightQueues:
         Queue offsets that no message has are skipped, however many: a message may not have been
         put after its offset was given to it.
         """
-        first, starts = self._first_of(topic), list[tuple[int, int, int]]()
-        name_hash = self._hash(name)
-        for file in self._files(topic):
-            newest = file.newest(name_hash)
+        key, first = self._hash(name), self._first_of(topic)
+        last = self._find(topic, key)
+        if last is None or last.queue_offset < queue_offset or last.physical_offset < first:
+            return []
+        newest_base, starts = self._files.base_of(last.physical_offset), list[_LightStart]()
+        for base in reversed(self._files.bases(topic)):
+            if base > newest_base:
+                continue
+            file = self._files.file(topic, base)
+            newest = last.number if base == newest_base else file.newest(key)
             if not newest:
                 continue
             start = file.at_or_after(newest, queue_offset, first)
             if not start:
                 break
-            starts.append((file.base, start, newest))
+            starts.append(_LightStart(base, start, newest))
             if file.entry(start).previous:
                 break  # All messages before it have lower offsets, or are dead.
         found: list[LightPlace] = []
         for base, start, newest in reversed(starts):
-            found += _forwards(self._open.file(topic, base), start, newest, count - len(found))
+            file = self._files.file(topic, base)
+            found += _forwards(file, start, newest, count - len(found))
             if len(found) >= count:
                 break
         return found[:count]
 
     def count(self, topic: str) -> int:
         """Return how many light queues of a topic have messages."""
-        return self._counts.count(topic)
+        return len(self._newest.get(topic, ()))
 
     def heads(self, topic: str) -> Iterator[LightPlace | None]:
         """Yield the newest message of each light queue of a topic; None for others."""
-        for base in list(reversed(self._bases.get(topic, ()))):
-            if base not in self._bases.get(topic, ()):
+        for base in list(reversed(self._files.bases(topic))):
+            if base not in self._files.bases(topic):
                 continue  # It was removed meanwhile.
-            for name_hash in self._open.file(topic, base).names_in_steps():
-                file, place = self._newest(topic, name_hash)
-                yield None if file is None or file.base != base else place
+            for key in self._files.file(topic, base).names_in_steps():
+                yield self._head(topic, base, key)
+
+    def _head(self, topic: str, base: int, key: int) -> LightPlace | None:
+        """Return the newest message of a light queue if it is in a file, and counts."""
+        found = self._find(topic, key)
+        if found is None or self._files.base_of(found.physical_offset) != base:
+            return None
+        if found.physical_offset < self._first_of(topic):
+            return None
+        return LightPlace(found.queue_offset, found.physical_offset, found.size)
 
     # Remove
 
@@ -291,29 +249,12 @@ class LightQueues:
             DiskError: the system refused it.
         """
         self.min_physical_offset = min_physical_offset
-        gone = [
-            (topic, base)
-            for topic, bases in self._bases.items()
-            for base in bases
-            if base + self._segment_size <= min_physical_offset
-        ]
-        for topic, base in gone:
-            self._remove(topic, base)
-        return len(gone)
-
-    def _remove(self, topic: str, base: int) -> None:
-        self._directory.remove(light_path(topic, base))
-        self._forget(topic, base)
-        self._unsynced.renamed(f"{DIRECTORY}/{topic}")
-
-    def _forget(self, topic: str, base: int) -> None:
-        self._open.forget(topic, base)
-        self._unsynced.forget(topic, base)
-        self._counts.removed(topic, base)
-        bases = self._bases[topic]
-        bases.remove(base)
-        if not bases:
-            del self._bases[topic]
+        removed_before = min_physical_offset - self._files.segment_size + 1
+        count = 0
+        for topic in self._files.topics():
+            bases = [base for base in self._files.bases(topic) if base < removed_before]
+            count += self._remove(topic, bases)
+        return count
 
     def keep_newest(self, count: int) -> None:
         """Remove all files but the newest ones of each topic.
@@ -321,20 +262,33 @@ class LightQueues:
         Raises:
             DiskError: the system refused it.
         """
-        for topic, bases in list(self._bases.items()):
-            for base in bases[:-count]:
-                self._remove(topic, base)
+        for topic in self._files.topics():
+            self._remove(topic, self._files.bases(topic)[:-count])
+
+    def _remove(self, topic: str, bases: list[int]) -> int:
+        try:
+            for base in bases:
+                self._files.remove(topic, base)
+        finally:
+            if bases:
+                self._forget_removed(topic)
+        return len(bases)
+
+    def _forget_removed(self, topic: str) -> None:
+        """Forget the light queues of a topic that were only in files that are removed."""
+        bases, newest = self._files.bases(topic), self._newest.get(topic)
+        if not bases:
+            self._newest.pop(topic, None)
+        elif newest is not None:
+            newest.forget_before(bases[0])
 
     def end(self, topic: str) -> None:
         """Let the light queues of a deleted topic be dead; `bury` removes their files.
 
         Files with records of the topic's next incarnation stay.
         """
-        before = self._incarnations.before(topic)
-        for base in list(self._bases.get(topic, ())):
-            if self._open.file(topic, base).last_physical < before:
-                self._forget(topic, base)
-                self._ended.add((topic, base))
+        self._files.end(topic, self._incarnations.before(topic))
+        self._forget_removed(topic)
 
     def bury(self) -> None:
         """Remove the files of dead light queues.
@@ -342,22 +296,16 @@ class LightQueues:
         Raises:
             DiskError: the system refused it; the same call completes it.
         """
-        for topic, base in sorted(self._ended):
-            self._directory.remove(light_path(topic, base))
-            self._ended.discard((topic, base))
-            self._unsynced.renamed(f"{DIRECTORY}/{topic}")
-            if topic not in self._bases and not any(name == topic for name, _ in self._ended):
-                self._remove_directory(topic)
+        self._files.bury()
 
-    def _remove_directory(self, topic: str) -> None:
-        try:
-            self._directory.remove_directory(f"{DIRECTORY}/{topic}")
-        except DiskError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise
-            return
-        self._unsynced.forget_names(f"{DIRECTORY}/{topic}")
-        self._unsynced.renamed(DIRECTORY)
+    def remove_all(self) -> None:
+        """Remove all files: their entries are derived from the log again, or not wanted.
+
+        Raises:
+            DiskError: the disk failed.
+        """
+        self._files.remove_all()
+        self._newest = {}
 
     # Recover
 
@@ -371,75 +319,15 @@ class LightQueues:
         Raises:
             DiskError: the disk failed.
         """
-        directory = self._directory
-        if position < 0 or not directory.exists(COMPLETE):
-            self._seed = found_seed(self._directory)
-            self.remove_all()
-            return self.min_physical_offset
-        position = min(position, end)
-        for topic in directory.names(DIRECTORY):
-            if directory.is_directory(f"{DIRECTORY}/{topic}") and not self._adopt(topic, position):
-                self._seed = found_seed(self._directory)
-                self.remove_all()
-                return self.min_physical_offset
-        return max(position, self.min_physical_offset)
-
-    def _adopt(self, topic: str, position: int) -> bool:
-        """Take over a topic's files; return whether all of them can be read."""
-        before = self._first_of(topic)
-        for name in self._directory.names(f"{DIRECTORY}/{topic}"):
-            base = parse_segment_name(name)
-            if base is None:
-                continue
-            self._unsynced.renamed(f"{DIRECTORY}/{topic}")
-            if base >= position or base + self._segment_size <= self.min_physical_offset:
-                self._directory.remove(light_path(topic, base))
-                continue
-            self._bases.setdefault(topic, []).append(base)
-            try:
-                file = self._open.file(topic, base)
-            except FormatError:
-                return False
-            if not self._is_usable(file):
-                return False
-            self._seed = file.seed if self._seed is None else self._seed
-            if file.seed != self._seed:
-                return False
-            if base + self._segment_size > position:
-                file.keep_before(position)
-                self._unsynced.changed(topic, file)
-            if file.last_physical < before or not file.count:
-                self._remove(topic, base)
-        self._counts.adopt(topic, counts_of_files(list(self._files(topic))))
-        return True
-
-    def _is_usable(self, file: LightFile) -> bool:
-        size = light_queue_file.file_size(self._segment_size)
-        slots = light_queue_file.slots_of(self._segment_size)
-        return file.file.size == size and file.header.slots == slots
-
-    def remove_all(self) -> None:
-        """Remove all files: their entries are derived from the log again, or not wanted.
-
-        Raises:
-            DiskError: the disk failed.
-        """
-        directory = self._directory
-        if not directory.is_directory(DIRECTORY):
-            return
-        directory.remove(COMPLETE)
-        directory.sync_directory(DIRECTORY)
-        self._bases, self._counts = {}, LightCounts()
-        self._open.clear()
-        self._unsynced.clear()
-        for topic in directory.names(DIRECTORY):
-            path = f"{DIRECTORY}/{topic}"
-            if not directory.is_directory(path):
-                continue
-            for name in directory.names(path):
-                if parse_segment_name(name) is not None:
-                    directory.remove(f"{path}/{name}")
-            self._unsynced.renamed(path)
+        light_kernel.warm_up()
+        position, first = min(position, end), self.min_physical_offset
+        if not self._files.adopt(position, self._first_of, first):
+            return first
+        for topic in self._files.topics():
+            newest = self._newest[topic] = NewestLights(self._kernel)
+            for base in self._files.bases(topic):
+                newest.collect(self._files.file(topic, base))
+        return max(position, first)
 
     def complete(self) -> None:
         """Note that all records so far have their entries, which are durable.
@@ -447,20 +335,13 @@ class LightQueues:
         Raises:
             DiskError: the disk failed.
         """
-        self.pending_sync().complete()
-        directory = self._directory
-        if not directory.exists(COMPLETE):
-            if not directory.is_directory(DIRECTORY):
-                directory.make_directory(DIRECTORY)
-            directory.create(COMPLETE, 0).close()
-        directory.sync_directory(DIRECTORY)
-        directory.sync_directory("")
+        self._files.complete()
 
     # Sync
 
     def pending_sync(self) -> PendingSync:
         """Return a job that makes all current entries durable, and the names of their files."""
-        return self._unsynced.pending_sync()
+        return self._files.pending_sync()
 
     def check_linked(self) -> None:
         """Check that the file that was used last was not removed.
@@ -468,18 +349,27 @@ class LightQueues:
         Raises:
             SyncError: it was removed.
         """
-        self._open.check_linked()
+        self._files.check_linked()
 
     def close(self) -> None:
         """Close all files."""
-        self._open.close()
-        self._unsynced.clear()
+        self._files.close()
 
 
-def name_hash(name: bytes, seed: int) -> int:
-    """Return the hash of a light queue's name."""
-    key = seed.to_bytes(8, "big")
-    return int.from_bytes(blake2b(name, digest_size=8, key=key).digest(), "big")
+class _LightStart(NamedTuple):
+    """Where a queue's messages are read from in a file: base, and the first and the last entry."""
+
+    base: int
+    start: int
+    newest: int
+
+
+def _names(batch: Batch, messages: npt.NDArray[np.void]) -> Iterator[bytes]:
+    """Yield the names of the light queues of messages."""
+    data = batch.buffer.data
+    columns = messages["name_at"].tolist(), messages["name_length"].tolist()
+    for at, length in zip(*columns, strict=True):
+        yield bytes(data[at : at + length])
 
 
 def _forwards(file: LightFile, start: int, newest: int, count: int) -> list[LightPlace]:

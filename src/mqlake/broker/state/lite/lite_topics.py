@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from mqlake.broker.runtime import BrokerRuntime
@@ -96,9 +96,14 @@ class LiteTopics:
         self._count: int | None = None
         runtime.on_stop.append(self._stop)
         if store.light is not None:
-            store.light.notify(lambda name: self.events.note(name.decode()))
+            store.light.notify(self._messages_arrived)
             runtime.repeating.every_job(_LOOK, self._look)
             runtime.repeating.every_job(_EXPIRY, self._expire)
+
+    def _messages_arrived(self, names: Iterator[bytes]) -> None:
+        if self.subscriptions.count:
+            for name in names:
+                self.events.note(name.decode())
 
     async def _stop(self) -> None:
         self.held.stop()
