@@ -22,7 +22,7 @@ from mqlake.broker.send.properties import (
 from mqlake.broker.send.sizes import SendSizes
 from mqlake.broker.send.unconfirmed import Unconfirmed
 from mqlake.broker.state.broker_state import BrokerState
-from mqlake.broker.state.lite.lite_topics import place
+from mqlake.broker.state.lite.sent_properties import longest_place, place
 from mqlake.broker.state.topics import any_queue
 from mqlake.errors import MqlakeError
 from mqlake.formats import sys_flag
@@ -214,9 +214,9 @@ class SendMessages:
         queue = lite.queue_of(topic, properties)
         if queue is None:
             return properties
-        longest = place(queue)
-        if len(properties) + len(longest) > sizes.properties or body_size > sizes.body:
-            properties = sizes.check(properties + longest, body_size)[: -len(longest)]
+        longest = longest_place(queue)
+        if len(properties) + longest > sizes.properties or body_size > sizes.body:
+            properties = sizes.check(properties + place(queue), body_size)[:-longest]
         return properties + lite.next_place(topic, queue, peer)
 
     def _check_half(self, properties: bytes, body_size: int, unique_key: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from mqlake.broker.runtime import BrokerRuntime
@@ -20,22 +20,14 @@ from mqlake.broker.state.lite.names import (
     queue_name,
 )
 from mqlake.broker.state.lite.queues import LiteQueues
+from mqlake.broker.state.lite.sent_properties import place, typical_lite_topic, waits_by
 from mqlake.broker.state.lite.subscriptions import LiteSubscription, LiteSubscriptions, new_queues
 from mqlake.broker.state.offsets.room import OffsetRoom
 from mqlake.broker.state.topics import BrokerTopics
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import Topic
 from mqlake.formats.properties import (
-    DELAY,
-    DELAY_MS,
-    DELAY_SEC,
-    DELIVER_MS,
     LITE_TOPIC,
-    MULTI_DISPATCH,
-    MULTI_QUEUE_OFFSET,
-    NAME_VALUE_SEPARATOR,
-    PROPERTY_SEPARATOR,
-    TRAN_MSG,
     decode_properties,
 )
 from mqlake.formats.topic_names import OF_GROUPS
@@ -54,8 +46,6 @@ _LEAST_AGE: Final = 15 * 60 * 1000
 """Milliseconds for which a lite topic stays in any case."""
 _RECENT: Final = 32
 """Messages at which a group without an offset begins, at most so many before the newest one."""
-_LAST_OFFSET: Final = (1 << 63) - 1
-_DELAYS: Final = (DELAY, DELIVER_MS, DELAY_MS, DELAY_SEC)
 
 
 class LiteTopics:
@@ -141,17 +131,19 @@ class LiteTopics:
         Raises:
             RemotingError: it cannot be put.
         """
-        pairs = decode_properties(properties)
-        lite = pairs.get(LITE_TOPIC)
+        lite = typical_lite_topic(properties)
+        is_typical = lite is not None
+        pairs = {} if is_typical else decode_properties(properties)
+        lite = pairs.get(LITE_TOPIC) if lite is None else lite
         if lite is None or topic.topic_name.startswith(OF_GROUPS):
             return None
-        if not is_lite_topic(lite):
+        if not (is_typical or is_lite_topic(lite)):
             reason = f"not the name of a lite topic: {lite[:100]!r}; use letters, digits, - and _"
             raise RemotingError(ResponseCode.MESSAGE_ILLEGAL, reason)
         if self._store.light is None:
             reason = "this broker has no lite topics: set enableLmq=true, and restart it"
             raise RemotingError(ResponseCode.MESSAGE_ILLEGAL, f"{reason} (docs/lite-topics.md)")
-        if (waits := _waits_by(pairs)) is not None:
+        if not is_typical and (waits := waits_by(pairs)) is not None:
             reason = f"a message of a lite topic can have no delay and no transaction: {waits}"
             raise RemotingError(ResponseCode.MESSAGE_ILLEGAL, reason)
         return queue_name(topic.topic_name, lite)
@@ -395,21 +387,3 @@ class LiteTopics:
             if has_ended(key):
                 self.held.forget(key)
             yield
-
-
-def place(queue: str, offset: int = _LAST_OFFSET) -> bytes:
-    """Return the properties with the place of a message in a queue; by default, the longest one."""
-    return (
-        f"{MULTI_DISPATCH}{NAME_VALUE_SEPARATOR}{queue}{PROPERTY_SEPARATOR}"
-        f"{MULTI_QUEUE_OFFSET}{NAME_VALUE_SEPARATOR}{offset}{PROPERTY_SEPARATOR}"
-    ).encode()
-
-
-def _waits_by(pairs: Mapping[str, str]) -> str | None:
-    """Return the property by which a message waits; None if it does not.
-
-    A message that waits comes after later ones, but its place in the queue is before them.
-    """
-    if pairs.get(TRAN_MSG) == "true":
-        return TRAN_MSG
-    return next((name for name in _DELAYS if pairs.get(name, "0") != "0"), None)

@@ -56,9 +56,12 @@ class LiteQueues:
         Raises:
             RemotingError: messages may wait for dispatch whose offsets are not known here.
         """
-        offset = self._young.get(topic, name)
-        if offset is None:
-            offset = self._old.get(topic, name)
+        of_topic = self._young.of(topic)
+        offset = of_topic.get(name)
+        if offset is not None:
+            of_topic[name] = offset + 1
+            return offset
+        offset = self._old.of(topic).get(name)
         if offset is None:
             offset = self._searched(topic, name, check)
         self._young.put(topic, name, offset + 1)
@@ -159,14 +162,17 @@ class _NextOffsets:
         self._offsets: dict[str, dict[str, int]] = {}
         self.count = 0
 
-    def get(self, topic: str, name: str) -> int | None:
-        offsets = self._offsets.get(topic)
-        return None if offsets is None else offsets.get(name)
+    def of(self, topic: str) -> dict[str, int]:
+        """Return the next offset of each queue of a topic; the caller may change them."""
+        found = self._offsets.get(topic)
+        if found is None:
+            found = self._offsets[topic] = {}
+        return found
 
     def put(self, topic: str, name: str, offset: int) -> None:
-        offsets = self._offsets.setdefault(topic, {})
-        self.count += name not in offsets
-        offsets[name] = offset
+        """Add the next offset of a queue that is not there."""
+        self.of(topic)[name] = offset
+        self.count += 1
 
     def forget(self, topic: str) -> None:
         self.count -= len(self._offsets.pop(topic, ()))
