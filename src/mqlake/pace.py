@@ -12,17 +12,20 @@ PACE = 1.5
 
 
 @contextmanager
-def noted(note: Callable[[float], object]) -> Generator[None]:
+def noted(note: Callable[[float], object], each_pace: int = 1) -> Generator[None]:
     """Call `note` from a thread every `PACE` seconds until the block ends, with the seconds so far.
 
     It is not called again once it has returned False, or could not write: stderr may be closed, or
     read by nobody.
+
+    Args:
+        each_pace: how often it is called in `PACE` seconds.
     """
     begin, is_over = time.perf_counter(), threading.Event()
 
     def repeat() -> None:
         with suppress(OSError, ValueError):
-            while not is_over.wait(PACE):
+            while not is_over.wait(PACE / each_pace):
                 if note(time.perf_counter() - begin) is False:
                     return
 

@@ -7,12 +7,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from threading import Lock, get_ident
 from types import FrameType
+from typing import TYPE_CHECKING
 
+from mqlake import pace
+from mqlake.cli.text import printable
 from mqlake.pace import noted
 from mqlake.spark.waiting import progress_lines
+from mqlake.storage.clock import SystemClock
+
+if TYPE_CHECKING:
+    from mqlake.client.awaited_servers import AwaitedServers
+    from mqlake.storage.clock import Clock
 
 Report = Callable[[str, int, int], None]
 """Receives the title of the work, the number of finished tasks, and the number of all tasks."""
@@ -22,6 +30,12 @@ START = "starting Spark"
 LOADING = "loading kernels"
 """What `progress` may show before the first job, with Spark and without it."""
 
+_LOOKS = 3
+"""How often awaited servers are looked at in `PACE` seconds."""
+SHORTEST = 0.5
+"""Seconds: a shorter wait is not the reason why a command is silent, unless it only asks servers,
+one after another.
+"""
 _IMPORTING, _OWN = "importlib._bootstrap", "mqlake"
 
 
@@ -84,6 +98,73 @@ def reported_imports() -> Generator[None]:
         yield
 
 
+class AwaitedReport:
+    """Reports which servers a command waits for, once nothing was reported for a while.
+
+    Args:
+        servers: what the command's clients wait for.
+        tell: gets each line.
+        shortest: the seconds after which a wait is reported.
+        spoke: returns when the command last reported something else, on the same clock.
+    """
+
+    def __init__(
+        self,
+        servers: AwaitedServers,
+        tell: Callable[[str], object],
+        clock: Clock,
+        shortest: float = SHORTEST,
+        spoke: Callable[[], float] | None = None,
+    ) -> None:
+        self._servers, self._tell, self._clock = servers, tell, clock
+        self._shortest = shortest
+        self._told = clock.monotonic()
+        self._spoke = spoke or (lambda: self._told)
+
+    def look(self) -> None:
+        """Report the awaited servers, if it is time."""
+        now = self._clock.monotonic()
+        waits = self._servers.seconds()
+        longest = max(waits.values(), default=0.0)
+        silent = now - max(self._told, self._spoke())
+        if longest < self._shortest or silent < pace.PACE * (1 - 0.5 / _LOOKS):
+            return
+        self._told = now
+        first, *others = waits
+        more = f" and {len(others)} more" if others else ""
+        self._tell(f"waiting for {first}{more}, {longest:.0f} s")
+
+
+@contextmanager
+def reported_servers(
+    wanted: bool | None = None,
+    tell: Callable[[str], object] | None = None,
+    *,
+    shortest: float = SHORTEST,
+    spoke: Callable[[], float] | None = None,
+) -> Generator[None]:
+    """Report which servers the block waits for, if it would otherwise be silent for 2 s.
+
+    It is about clients that are created in the block.
+
+    Args:
+        wanted: whether to report; None reports if stderr is a terminal.
+        tell: gets each line; by default, it is written to stderr.
+        shortest: the seconds after which a wait is reported.
+        spoke: returns when the command last reported something else, on the system's clock.
+    """
+    if not _is_shown(wanted):
+        yield
+        return
+    from mqlake.client.awaited_servers import watched_servers
+
+    clock = SystemClock()
+    with watched_servers(clock) as servers:
+        report = AwaitedReport(servers, tell or _tell, clock, shortest, spoke)
+        with noted(lambda _: report.look(), _LOOKS):
+            yield
+
+
 def imported_package(frame: FrameType | None) -> str | None:
     """Return the package that mqlake is importing, or mqlake itself; None if nothing is imported.
 
@@ -100,11 +181,19 @@ def imported_package(frame: FrameType | None) -> str | None:
     return found
 
 
+@contextmanager
+def reported_reading(place: object) -> Generator[None]:
+    """Report every 1.5 s that a place is read, until the block ends, if stderr is a terminal."""
+    what = f"reading {printable(str(place))}"
+    with noted(lambda s: _tell(f"{what}, {s:.0f} s")) if _is_shown(None) else nullcontext():
+        yield
+
+
 def tell_compilation() -> None:
     """Report on stderr that kernels are being compiled: at the first use, and for each one."""
     from mqlake.query.reading import compilation
 
-    compilation.tell_compilation(lambda text: _write(f"mqlake: {text}"))
+    compilation.tell_compilation(_tell)
 
 
 @contextmanager
@@ -166,5 +255,10 @@ def _lines(begin: str | None) -> Generator[Report]:
         yield report
 
 
+def _tell(line: str) -> None:
+    _write(f"mqlake: {line}")
+
+
 def _write(line: str) -> None:
     sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()

@@ -43,6 +43,7 @@ With `--json`, commands write one JSON object on one line to stdout and nothing 
 `tail` and `kafka dump` write one for each message or record, `replica` writes one every few
 seconds, and `follow` writes one for each master if it copies several. Times in options and in JSON
 are milliseconds since 1970; text shows local time as well. Progress and errors go to stderr.
+On a terminal, a command that waits reports every 1.5 s what for, such as the address of a server.
 `MQLAKE_DEBUG=1` shows the traceback of an error.
 """
 

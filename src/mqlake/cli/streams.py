@@ -13,6 +13,7 @@ import typer
 from mqlake.cli.access import chosen
 from mqlake.cli.options import UsageError
 from mqlake.cli.output import write, write_json
+from mqlake.cli.progress import reported_servers
 from mqlake.storage.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -64,12 +65,16 @@ class RateReport:
 
     Args:
         wanted: whether to report; None reports if stderr is a terminal.
+
+    Attributes:
+        is_wanted: whether it reports.
+        count: the messages so far.
     """
 
     def __init__(self, verb: str, *, wanted: bool | None) -> None:
         self._verb = verb
-        self._is_wanted = sys.stderr.isatty() if wanted is None else wanted
-        self._begun = self._said = _clock.monotonic()
+        self.is_wanted = sys.stderr.isatty() if wanted is None else wanted
+        self._begun = self._said = self._spoke = _clock.monotonic()
         self._said_count = 0
         self.count = 0
 
@@ -78,21 +83,31 @@ class RateReport:
         """Return the seconds since the start."""
         return _clock.monotonic() - self._begun
 
+    def spoke(self) -> float:
+        """Return when it last reported something, or began, in seconds of the system's clock."""
+        return self._spoke
+
+    def begin(self, topic: str) -> None:
+        """Report that messages are awaited: a topic may get none for a long time."""
+        if self.is_wanted:
+            self._write(f"mqlake: waiting for messages of {topic}")
+
     def add(self, count: int = 1) -> None:
         """Count messages, and report the rate once a second."""
         self.count += count
         now = _clock.monotonic()
-        if self._is_wanted and now - self._said >= _EVERY:
+        if self.is_wanted and now - self._said >= _EVERY:
             rate = (self.count - self._said_count) / (now - self._said)
             self._write(f"{self._verb} {self.count:,}, {rate:,.0f} a second")
             self._said, self._said_count = now, self.count
 
     def end(self) -> None:
         """Report the total number of messages."""
-        if self._is_wanted:
+        if self.is_wanted:
             self._write(f"{self._verb} {self.count:,} in {self.seconds:.1f} s")
 
     def _write(self, line: str) -> None:
+        self._spoke = _clock.monotonic()
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
 
@@ -110,6 +125,17 @@ def begin_at(where: str) -> int | Literal["first", "last"]:
     if where.isascii() and where.isdigit():
         return int(where)
     raise UsageError(f"--from needs earliest, latest or milliseconds since 1970, not {where!r}")
+
+
+def run_reported(work: Callable[[asyncio.Event], Awaitable[T]], shown: RateReport) -> T:
+    """Run a coroutine function as `run_until_told`; report the servers that it waits for, and at
+    the end the total.
+    """
+    try:
+        with reported_servers(shown.is_wanted, spoke=shown.spoke):
+            return run_until_told(work)
+    finally:
+        shown.end()
 
 
 def run_until_told(work: Callable[[asyncio.Event], Awaitable[T]]) -> T:
@@ -176,6 +202,7 @@ async def read_all_queues(
         names, settings=settings, credentials=access.credentials, tls=access.tls
     ) as consumer:
         consumer.assign(await consumer.queues_of(topic), wanted)
+        shown.begin(topic)
         while not told.is_set() and (most is None or shown.count < most):
             left = _POLLED if most is None else min(_POLLED, most - shown.count)
             for message in await or_told(consumer.poll(most=left), told) or ():

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Self
 
+from mqlake.client.awaited_servers import WatchedClient
 from mqlake.errors import MqlakeError
 from mqlake.protocol.bodies.route import BrokerData, ClusterInfo, TopicRouteData
 from mqlake.protocol.body import decode_answer
@@ -17,7 +18,6 @@ from mqlake.protocol.command import Body, Command, request
 from mqlake.protocol.header import Header
 from mqlake.protocol.headers.namesrv import GetRouteInfoHeader
 from mqlake.protocol.signature import Credentials
-from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 from mqlake.remoting.route import Handler
 from mqlake.remoting.tls.options import ClientTls
@@ -64,7 +64,7 @@ class Cluster:
         credentials: Credentials | None = None,
     ) -> None:
         self.name_servers = [part.strip() for part in name_servers.split(";") if part.strip()]
-        self.client = RemotingClient(handlers, opened=opened, tls=tls, credentials=credentials)
+        self.client = WatchedClient(handlers, opened=opened, tls=tls, credentials=credentials)
         self.silent: dict[str, MqlakeError] = {}
 
     async def __aenter__(self) -> Self:
@@ -94,7 +94,8 @@ class Cluster:
             RemotingError: the server refuses; code and remark are its own.
             ConnectionFailedError, RequestTimeoutError: the server does not answer.
         """
-        return await self.client.call(address, request(code, header, body), seconds)
+        with self.client.awaiting(address):
+            return await self.client.call(address, request(code, header, body), seconds)
 
     async def request(
         self, address: str, code: RequestCode, header: Header | None = None, body: Body = b""
@@ -104,7 +105,8 @@ class Cluster:
         Raises:
             ConnectionFailedError, RequestTimeoutError: the server does not answer.
         """
-        return await self.client.request(address, request(code, header, body), TIMEOUT)
+        with self.client.awaiting(address):
+            return await self.client.request(address, request(code, header, body), TIMEOUT)
 
     async def ask_names(
         self, code: RequestCode, header: Header | None = None, body: Body = b""

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AsyncExitStack
+from contextvars import copy_context
 from typing import Self
 
 from mqlake.errors import MqlakeError
@@ -35,7 +36,9 @@ class ReplicaThread:
         self, replicas: Mapping[ReplicaOptions, Held], stop: threading.Event, *, once: bool = False
     ) -> None:
         self._replicas, self._stop, self._once = replicas, stop, once
-        self._thread = threading.Thread(target=self._run, name="replicas")
+        # In this context, in which a program may watch the servers that are awaited.
+        run = copy_context().run
+        self._thread = threading.Thread(target=run, args=(self._run,), name="replicas")
         self._turn = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None  # while it runs what it is given
         self._told: asyncio.Event | None = None

@@ -25,7 +25,7 @@ from mqlake.cli.streams import (
     begin_at,
     or_told,
     read_all_queues,
-    run_until_told,
+    run_reported,
     write_message,
 )
 
@@ -96,12 +96,10 @@ def consume(
             credentials=access.credentials,
             tls=access.tls,
         ) as consumer:
+            shown.begin(topic)
             await _read(consumer, most, told, shown, as_json=json)
 
-    try:
-        run_until_told(work)
-    finally:
-        shown.end()
+    run_reported(work, shown)
     return 0
 
 

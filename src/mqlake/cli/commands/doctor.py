@@ -50,7 +50,9 @@ def doctor(
 ) -> int:
     """Check what this machine has for mqlake, and say how to mend what is missing."""
     is_watched = spark or sys.stderr.isatty()
-    what = f"checking this machine{' and starting Spark' if spark else ''}"
+    what = "checking this machine"
+    what += f" and the name servers {namesrv}" if namesrv else ""
+    what += " and starting Spark" if spark else ""
     with progress_lines(what) if is_watched else nullcontext():
         from mqlake.doctor.examine import examine
         from mqlake.doctor.finding import Severity

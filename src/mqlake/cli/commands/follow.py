@@ -54,6 +54,7 @@ from mqlake.cli.follow_options import PaceOptions, ReplicaOfOptions, RunOptions,
 from mqlake.cli.option_groups import grouped
 from mqlake.cli.options import UsageError
 from mqlake.cli.output import draw, timed, write_json
+from mqlake.cli.progress import reported_servers
 from mqlake.cli.replicating import follow_masters
 from mqlake.cli.table_options import TableOptions, TablePlace
 
@@ -155,9 +156,10 @@ def follow(
         return _dispatch(query, store, target, run)
     options = _follow_options(to, query, target, url, settings, files=files, pace=pace)
     if masters:
-        return follow_masters(
-            options, masters, run.master, run.progress, pages=pages, json=run.json
-        )
+        with reported_servers(run.progress):
+            return follow_masters(
+                options, masters, run.master, run.progress, pages=pages, json=run.json
+            )
     if check or replay:
         return beside(options, run.master, is_check=check, json=run.json)
     return _follow(options, store, target, run, pages)

@@ -28,6 +28,7 @@ from __future__ import annotations
 from mqlake.cli import options as shared
 from mqlake.cli.output import draw, write_json
 from mqlake.cli.places import open_place
+from mqlake.cli.progress import reported_reading
 
 EXAMPLES = (
     "mqlake inspect /data/rocketmq/store",
@@ -44,7 +45,10 @@ def inspect(
     """Show a store's topics, offsets, files and shutdown state."""
     from mqlake.store.reader import StoreReader
 
-    with StoreReader.open(open_place(store, archive, override)) as reader:
+    with (
+        reported_reading(store),
+        StoreReader.open(open_place(store, archive, override)) as reader,
+    ):
         report = reader.inspect()
     if json:
         write_json(report)

@@ -19,7 +19,7 @@ import typer
 from mqlake.cli.access import chosen
 from mqlake.cli.options import Json, Progress, settings_given
 from mqlake.cli.output import write_json
-from mqlake.cli.streams import DEFAULT_NAMES, Names, RateReport, Topic, or_told, run_until_told
+from mqlake.cli.streams import DEFAULT_NAMES, Names, RateReport, Topic, or_told, run_reported
 from mqlake.errors import MqlakeError
 
 if TYPE_CHECKING:
@@ -98,9 +98,8 @@ def produce(
             await _send(names, lines, made, rate, shown, told)
 
     try:
-        run_until_told(work)
+        run_reported(work, shown)
     finally:
-        shown.end()
         if json:
             seconds = round(shown.seconds, 3)
             write_json({"topic": topic, "acknowledged": shown.count, "seconds": seconds})

@@ -21,6 +21,7 @@ from mqlake.cli import options as shared
 from mqlake.cli.option_groups import grouped
 from mqlake.cli.output import draw, write_json
 from mqlake.cli.places import open_place
+from mqlake.cli.progress import reported_reading
 from mqlake.cli.questions import QueryCommandOptions, choose
 
 EXAMPLES = (
@@ -50,9 +51,10 @@ def query(
     from mqlake.formats.dialect import Dialect
     from mqlake.store.reader import StoreReader
 
-    directory = open_place(store, archive, override)
-    with StoreReader.open(directory, dialect=Dialect(dialect) if dialect else None) as reader:
-        answer = question.ask(reader, asked)
+    with reported_reading(store):
+        directory = open_place(store, archive, override)
+        with StoreReader.open(directory, dialect=Dialect(dialect) if dialect else None) as reader:
+            answer = question.ask(reader, asked)
     if json:
         from mqlake.formats.message_json import to_json
 

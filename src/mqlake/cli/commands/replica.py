@@ -30,7 +30,7 @@ from mqlake.cli import options as shared
 from mqlake.cli.access import chosen
 from mqlake.cli.option_groups import grouped
 from mqlake.cli.output import write_json, write_line
-from mqlake.cli.progress import logged_loading
+from mqlake.cli.progress import logged_loading, reported_servers
 from mqlake.cli.streams import DEFAULT_NAMES, Names, run_until_told
 
 if TYPE_CHECKING:
@@ -127,7 +127,8 @@ def replica(
     async def work(told: asyncio.Event) -> None:
         await _copy(options, told, every, pages, once=once, json=json)
 
-    run_until_told(work)
+    with reported_servers(True, logging.getLogger(__name__).info):
+        run_until_told(work)
     return 0
 
 

@@ -34,6 +34,7 @@ import typer
 from mqlake.cli import options as shared
 from mqlake.cli.options import UsageError
 from mqlake.cli.output import draw, write_json
+from mqlake.cli.progress import reported_reading
 from mqlake.cli.text import YEAR_9999
 from mqlake.storage.clock import SystemClock
 
@@ -105,7 +106,8 @@ def retention(
         total = directory.usage().total
         usage = DiskUsage(total, total - total * disk_used // 100)
     now = SystemClock().milliseconds()
-    report = plan_store(directory, settings, now if at is None else at, usage)
+    with reported_reading(store):
+        report = plan_store(directory, settings, now if at is None else at, usage)
     if json:
         write_json(report)
     else:

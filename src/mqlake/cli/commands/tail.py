@@ -20,7 +20,7 @@ from mqlake.cli.streams import (
     Topic,
     begin_at,
     read_all_queues,
-    run_until_told,
+    run_reported,
 )
 
 if TYPE_CHECKING:
@@ -61,8 +61,5 @@ def tail(
             names, topic, tags, settings, most=most, told=told, shown=shown, as_json=json
         )
 
-    try:
-        run_until_told(work)
-    finally:
-        shown.end()
+    run_reported(work, shown)
     return 0

@@ -206,13 +206,14 @@ class Sending:
         self, outgoing: Outgoing, queue: MessageQueue, seconds: float
     ) -> Sequence[SendResult]:
         begun = self._loop.time()
-        address = self._instance.routes.master_of(queue)
-        peer = self._instance.cluster.client.connected(address) if address else None
+        address, client = self._instance.routes.master_of(queue), self._instance.cluster.client
+        peer = client.connected(address) if address else None
         if peer is None:
             peer = await self._connect(queue, seconds)
             seconds = max(0.0, seconds + begun - self._loop.time())
         try:
-            answer = await peer.request(SendRequest(self._frames, outgoing, queue), seconds)
+            with client.awaiting(peer.address):
+                answer = await peer.request(SendRequest(self._frames, outgoing, queue), seconds)
         except (ConnectionFailedError, RequestTimeoutError) as error:
             self._choice.took(queue.broker_name, FAILED)
             raise PerhapsStoredError(str(error)) from error

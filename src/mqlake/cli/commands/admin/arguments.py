@@ -12,6 +12,7 @@ import typer
 from mqlake.cli.access import chosen
 from mqlake.cli.options import UsageError
 from mqlake.cli.output import draw, write_json
+from mqlake.cli.progress import reported_servers
 from mqlake.storage.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ T = TypeVar("T")
 NOTHING_MATCHED = 1
 INCOMPLETE = 2
 """A broker did not answer."""
+_BLINK = 0.02
+"""Seconds: a command that only asks servers is silent because of all but the shortest waits."""
 
 Names = Annotated[
     str,
@@ -61,7 +64,10 @@ Queue = Annotated[int, typer.Option("-i", "--queueId", min=0, metavar="N", help=
 
 
 def run(names: str, function: Callable[[Admin], Awaitable[T]]) -> T:
-    """Run a coroutine function with an administrator's connections; return its result."""
+    """Run a coroutine function with an administrator's connections; return its result.
+
+    The servers that it waits for are reported if stderr is a terminal.
+    """
     import asyncio
 
     from mqlake.admin.admin import Admin
@@ -72,7 +78,8 @@ def run(names: str, function: Callable[[Admin], Awaitable[T]]) -> T:
         async with Admin(names, credentials=access.credentials, tls=access.tls) as admin:
             return await function(admin)
 
-    return asyncio.run(asked())
+    with reported_servers(shortest=_BLINK):
+        return asyncio.run(asked())
 
 
 def run_partly(

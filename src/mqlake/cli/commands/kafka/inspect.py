@@ -19,6 +19,7 @@ from __future__ import annotations
 from mqlake.cli import options as shared
 from mqlake.cli.commands.kafka import arguments
 from mqlake.cli.output import draw, write_json
+from mqlake.cli.progress import reported_reading
 
 EXAMPLES = (
     "mqlake kafka inspect /var/lib/kafka/logs",
@@ -31,7 +32,8 @@ def inspect(path: arguments.Where, json: shared.Json = False) -> int:
     from mqlake.kafka.log.partition_path import find_partitions
     from mqlake.kafka.summary import inspect as look
 
-    summary = look(str(path), find_partitions(path))
+    with reported_reading(path):
+        summary = look(str(path), find_partitions(path))
     if json:
         write_json(summary)
     else:

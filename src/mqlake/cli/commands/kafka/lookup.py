@@ -19,6 +19,7 @@ import typer
 from mqlake.cli import options as shared
 from mqlake.cli.commands.kafka import arguments
 from mqlake.cli.output import draw, write_json
+from mqlake.cli.progress import reported_reading
 
 EXAMPLES = (
     "mqlake kafka lookup /var/lib/kafka/logs/orders-0 --offset 4711",
@@ -60,15 +61,16 @@ def lookup(
     from mqlake.kafka.log.partition_path import find_partitions
     from mqlake.kafka.lookup import by_offset, by_time
 
-    found = [
-        answer
-        for partition_path in find_partitions(path).partitions
-        if (
-            answer := by_time(partition_path, time, Isolation(isolation))
-            if time is not None
-            else by_offset(partition_path, offset or 0, Isolation(isolation))
-        )
-    ]
+    with reported_reading(path):
+        found = [
+            answer
+            for partition_path in find_partitions(path).partitions
+            if (
+                answer := by_time(partition_path, time, Isolation(isolation))
+                if time is not None
+                else by_offset(partition_path, offset or 0, Isolation(isolation))
+            )
+        ]
     if json:
         write_json({"found": found})
     else:

@@ -19,6 +19,7 @@ import time
 from mqlake.cli import options as shared
 from mqlake.cli.commands.kafka import arguments
 from mqlake.cli.output import draw, write_json
+from mqlake.cli.progress import reported_reading
 
 EXAMPLES = (
     "mqlake kafka rebuild-index /var/lib/kafka/logs/orders-0",
@@ -38,10 +39,11 @@ def rebuild_index(
 
     settings = arguments.settings(index_interval_bytes)
     start = time.perf_counter()
-    done = [
-        (partition_path, rebuild(partition_path, settings))
-        for partition_path in find_partitions(path).partitions
-    ]
+    with reported_reading(path):
+        done = [
+            (partition_path, rebuild(partition_path, settings))
+            for partition_path in find_partitions(path).partitions
+        ]
     seconds = time.perf_counter() - start
     if json:
         partitions = [

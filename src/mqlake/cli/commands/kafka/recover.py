@@ -20,6 +20,7 @@ import typer
 from mqlake.cli import options as shared
 from mqlake.cli.commands.kafka import arguments
 from mqlake.cli.output import draw, write_json
+from mqlake.cli.progress import reported_reading
 
 EXAMPLES = (
     "mqlake kafka recover /var/lib/kafka/logs",
@@ -42,7 +43,8 @@ def recover(
 
     settings = arguments.settings(index_interval_bytes)
     start = time.perf_counter()
-    done = run(path, find_partitions(path), settings, everything=everything)
+    with reported_reading(path):
+        done = run(path, find_partitions(path), settings, everything=everything)
     seconds = time.perf_counter() - start
     if json:
         write_json({"partitions": done, "seconds": round(seconds, 3)})

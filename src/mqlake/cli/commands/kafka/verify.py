@@ -25,6 +25,7 @@ import typer
 from mqlake.cli import options as shared
 from mqlake.cli.commands.kafka import arguments
 from mqlake.cli.output import draw, timed, write_json
+from mqlake.cli.progress import reported_reading
 
 EXAMPLES = (
     "mqlake kafka verify /var/lib/kafka/logs",
@@ -43,7 +44,8 @@ def verify(
     from mqlake.kafka.verify.partitions import verify_partitions
 
     start = time.perf_counter()
-    report = verify_partitions(str(path), find_partitions(path).partitions, deep=deep)
+    with reported_reading(path):
+        report = verify_partitions(str(path), find_partitions(path).partitions, deep=deep)
     seconds = time.perf_counter() - start
     if json:
         write_json(timed(report, seconds))
