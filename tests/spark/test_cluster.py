@@ -8,17 +8,24 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from benchmarks.commit_log import Log, write_commit_log
 
+from mqlake.cli.app import run
+from mqlake.cli.commands import verify as verify_command
+from mqlake.cli.text import rate
 from mqlake.errors import JobError, StoreError
 from mqlake.jobs.local import LocalEngine
 from mqlake.jobs.rebuild import rebuild
 from mqlake.jobs.verify import verify
+from mqlake.spark import session as sessions
 from mqlake.spark.classic import ClassicSession
 from mqlake.spark.engine import SparkEngine
 from mqlake.spark.session import open_session
@@ -187,6 +194,36 @@ def test_rebuild_and_verify(
         report = verify(path, session.engine, tasks=TASKS)
     assert report.damage == []
     assert report.records == log.records
+
+
+def test_the_command_shows_what_all_executors_verify_a_second(
+    session: ClassicSession,
+    servers: Cluster,
+    executors: Executors,
+    path: Path,
+    log: Log,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The test's session is used, because it has all cores; the verification takes 4 seconds."""
+    masters: list[str | None] = []
+
+    @contextmanager
+    def opened(master: str | None, **_: object) -> Generator[ClassicSession]:
+        masters.append(master)
+        yield session
+
+    clock = count(step=4)
+    monkeypatch.setattr(sessions, "open_session", opened)
+    monkeypatch.setattr(verify_command, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    with executors.both_work():
+        code = run(["verify", str(path), "--master", servers.master])
+    shown = capsys.readouterr().out
+    assert masters == [servers.master]
+    assert code in (0, 1)  # 1 without derived files.
+    assert f"{log.records:,}" in shown
+    size = sum(file.stat().st_size for file in (path / "commitlog").iterdir())
+    assert f"took 4.00 s, {rate(size, 4)}" in " ".join(shown.split())
 
 
 @pytest.mark.nightly  # see test_jobs for tasks that die halfway

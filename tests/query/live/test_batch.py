@@ -251,7 +251,7 @@ def test_a_broker_that_is_gone(
     lost = f"topic {topic.name}, broker broker-z, queue 0: 127.0.0.1:1: Connection refused"
 
     async def read() -> list[Row]:
-        async with _registered(running.name_server, topic.name, "broker-z", "127.0.0.1:1"):
+        async with registered(running.name_server, topic.name, "broker-z", "127.0.0.1:1"):
             with pytest.raises(StoreError, match=f"{lost}.*set failOnDataLoss to false"):
                 await asyncio.to_thread(batch_rows, running.name_server, **given)
             return await asyncio.to_thread(
@@ -264,7 +264,7 @@ def test_a_broker_that_is_gone(
 
 
 @asynccontextmanager
-async def _registered(names: str, topic: str, name: str, address: str) -> AsyncIterator[None]:
+async def registered(names: str, topic: str, name: str, address: str) -> AsyncIterator[None]:
     """Let a name server list a broker with one queue of a topic, which nobody runs."""
     # A name server ignores the first registration of a single topic.
     topics = {each: Topic(each, 1, 1) for each in (topic, name)}

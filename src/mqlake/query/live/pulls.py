@@ -77,9 +77,12 @@ class Pulls:
             try:
                 pulled = await self._pull()
             except ClientError:
-                if self.queue in await self._brokers.queues(self.queue.topic):
+                if await self._is_listed():
                     raise
-                self._lose(self._range.end, "the queue no longer exists")
+                self._lose(
+                    self._range.end,
+                    "no name server lists the queue: the topic was deleted, or the broker is gone",
+                )
                 break
             self._take(pulled)
             if self._next > before:
@@ -110,13 +113,23 @@ class Pulls:
     async def _check_mark(self, expected: Mark | None, offset: int) -> None:
         """Compare the record before the range, or its last one, with the query's record.
 
-        A record that the broker no longer has proves nothing.
+        A record that the broker no longer has proves nothing, and neither does a broker that has
+        left the cluster: a pull reports what is lost.
         """
         if expected is None:
             return
-        found = await self._brokers.mark(self.queue, offset)
+        try:
+            found = await self._brokers.mark(self.queue, offset)
+        except ClientError:
+            if await self._is_listed():
+                raise
+            return
         if found is not None and found != expected:
             self._losses.another_queue(self.queue, offset)
+
+    async def _is_listed(self) -> bool:
+        """Return whether a name server lists the queue."""
+        return self.queue in await self._brokers.queues(self.queue.topic)
 
     async def _pull(self) -> Pulled:
         if self._local is not None:
