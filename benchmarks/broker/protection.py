@@ -1,9 +1,10 @@
 """What metrics, TLS and access control cost: a broker with each beside a plain one, in turns.
 
 `python -m benchmarks.broker.protection` prints a table: the rate, and the broker's processor time
-for a message, as ratios to the plain broker's in the same turn (medians and quartiles). Sends are
-made beforehand, many in flight; the broker has one core, and this program another one, if there are
-two. Processor time is what other programs on the machine disturb least.
+for a request, as ratios to the plain broker's in the same turn (medians and quartiles). Sends, or
+with `--pulls` pulls of 32 messages, are made beforehand, many in flight; the broker has one core,
+and this program another one, if there are two. Processor time is what other programs on the machine
+disturb least.
 """
 
 from __future__ import annotations
@@ -26,16 +27,20 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.request import urlopen
 
-from benchmarks.broker.load import SUCCESS, Load, frames
+from benchmarks.broker.load import QUEUES, SUCCESS, Load, frames
 from benchmarks.broker.sides import MqlakeBroker, cpu_seconds
 from mqlake.programs.ports import free_port
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command, Serialization, request
 from mqlake.protocol.frames import decode, encode
+from mqlake.protocol.headers.pull import COMMITS_OFFSET, HAS_SUBSCRIPTION, PullHeader
 from mqlake.protocol.signature import Credentials, signed
 from mqlake.remoting.client import RemotingClient
 
 CONNECTIONS, WINDOW, FRAMES = 16, 64, 8192
+PULL_WINDOW, A_PULL = 8, 32
+"""Pulls in flight of one connection: their answers fit into its buffers. Messages of each."""
+_GROUP = "pullers"
 WARM_UP = 2
 """First turns, in which kernels are loaded."""
 _ROOT = Credentials("root", "root-password")
@@ -56,7 +61,8 @@ class Way(NamedTuple):
     Attributes:
         settings: of the broker.
         has_tls: whether the connections use TLS. Every broker accepts it.
-        is_signed: whether a user signs all sends, who has a permission for the topic only.
+        is_signed: whether a user signs all requests, who has permissions for the topic and the
+            group only.
     """
 
     settings: dict[str, str]
@@ -74,7 +80,7 @@ WAYS = {
 
 
 class Turn(NamedTuple):
-    """What one broker did in a turn: sends a second, and its microseconds for one."""
+    """What one broker did in a turn: requests a second, and its microseconds for one."""
 
     rate: float
     processor: float
@@ -87,23 +93,32 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--size", type=int, default=128)
     parser.add_argument("--json", action="store_true", help="JSON headers instead of binary ones")
+    parser.add_argument("--pulls", action="store_true", help="pulls instead of sends")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     given = parser.parse_args()
     headers = Serialization.JSON if given.json else Serialization.ROCKETMQ
-    with tempfile.TemporaryDirectory() as directory, _brokers(Path(directory)) as brokers:
-        senders = {name: _Sender(brokers[name], WAYS[name], given.size, headers) for name in WAYS}
+    ways = {name: WAYS[name] for name in WAYS if name == "plain" or name in given.ways}
+    with tempfile.TemporaryDirectory() as directory, _brokers(Path(directory), ways) as brokers:
+        senders: dict[str, _Requests] = {}
+        for name, way in ways.items():
+            sends = frames(Load(brokers[name].broker, size=given.size, headers=headers), FRAMES)
+            senders[name] = _Requests(brokers[name], way, sends, WINDOW)
+            if given.pulls:
+                senders[name].make_each_once()
+                senders[name] = _Requests(brokers[name], way, _pulls(headers), PULL_WINDOW)
         os.sched_setaffinity(0, [(os.cpu_count() or 1) - 1])
         turns: list[dict[str, Turn]] = []
         for number in range(WARM_UP + given.turns):
-            names = list(WAYS) if number % 2 else list(WAYS)[::-1]
+            names = list(ways) if number % 2 else list(ways)[::-1]
             turns.append({name: senders[name].turn(given.seconds) for name in names})
-    _show(turns[WARM_UP:])
+    _show(turns[WARM_UP:], "pull" if given.pulls else "send")
 
 
 @contextmanager
-def _brokers(directory: Path) -> Iterator[dict[str, MqlakeBroker]]:
+def _brokers(directory: Path, ways: dict[str, Way]) -> Iterator[dict[str, MqlakeBroker]]:
     brokers: dict[str, MqlakeBroker] = {}
     try:
-        for name, way in WAYS.items():
+        for name, way in ways.items():
             settings = dict(way.settings)
             if "metricsExporterType" in settings:
                 settings["metricsPromExporterPort"] = str(free_port())
@@ -137,19 +152,23 @@ def _scrape(settings: dict[str, str]) -> None:
 
 
 async def _create_user(address: str) -> None:
-    """Create the user, who may only send to the topic."""
+    """Create the user, who may only send to the topic, and pull from it for the group."""
     client = RemotingClient(credentials=_ROOT)
 
     async def ask(code: int, fields: dict[str, str], body: object) -> None:
         await client.call(address, request(code, fields, json.dumps(body).encode()), _PATIENCE)
 
     name = _USER.access_key
-    entry = {"resource": f"Topic:{Load.topic}", "actions": ["Pub"], "decision": "Allow"}
+    allowed = {f"Topic:{Load.topic}": ["Pub", "Sub"], f"Group:{_GROUP}": ["Sub"]}
+    entries = [
+        {"resource": resource, "actions": actions, "decision": "Allow"}
+        for resource, actions in allowed.items()
+    ]
     try:
         user = {"username": name, "password": _USER.secret_key}
         await ask(RequestCode.AUTH_CREATE_USER, {"username": name}, user)
         subject = f"User:{name}"
-        policies = [{"policyType": "Custom", "entries": [entry]}]
+        policies = [{"policyType": "Custom", "entries": entries}]
         acl = {"subject": subject, "policies": policies}
         await ask(RequestCode.AUTH_CREATE_ACL, {"subject": subject}, acl)
         topic = {
@@ -162,15 +181,40 @@ async def _create_user(address: str) -> None:
         await client.close()
 
 
-class _Sender:
-    """Connections to one broker, each with a window of sends in flight."""
+def _pulls(headers: Serialization) -> list[bytes]:
+    """Return pulls of all messages, by turns of the queues, as a group of consumers commits."""
+    made: list[bytes] = []
+    for offset in range(0, FRAMES // QUEUES, A_PULL):
+        for queue_id in range(QUEUES):
+            header = PullHeader(
+                consumer_group=_GROUP,
+                topic=Load.topic,
+                queue_id=queue_id,
+                queue_offset=offset,
+                max_msg_nums=A_PULL,
+                sys_flag=COMMITS_OFFSET | HAS_SUBSCRIPTION,
+                commit_offset=offset,
+                suspend_timeout_millis=15_000,
+                subscription="*",
+                sub_version=1_700_000_000_000,
+            )
+            command = request(RequestCode.PULL_MESSAGE, header)
+            command.opaque, command.language, command.version = len(made), "JAVA", 477
+            command.serialization = headers
+            made.append(encode(command))
+    return made
 
-    def __init__(self, broker: MqlakeBroker, way: Way, size: int, headers: Serialization) -> None:
-        self._broker, self._success = broker, SUCCESS[headers]
-        made = frames(Load(broker.broker, size=size, headers=headers), FRAMES)
+
+class _Requests:
+    """Connections to one broker, each with a window of requests in flight."""
+
+    def __init__(self, broker: MqlakeBroker, way: Way, made: Sequence[bytes], window: int) -> None:
+        self._broker, self._window = broker, window
+        self._success = SUCCESS[Serialization(made[0][4])]
         if way.is_signed:
             made = [_signed(frame) for frame in made]
-        self._windows = [b"".join(made[at : at + WINDOW]) for at in range(0, FRAMES, WINDOW)]
+        windows = range(0, len(made), window)
+        self._windows = [b"".join(made[at : at + window]) for at in windows]
         self._connections = [self._connect(way) for _ in range(CONNECTIONS)]
         self._number = 0
 
@@ -184,8 +228,14 @@ class _Sender:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         return context.wrap_socket(found)
 
+    def make_each_once(self) -> None:
+        """Make each request once, over one connection."""
+        for window in self._windows:
+            self._connections[0].sendall(window)
+            self._read(self._connections[0])
+
     def turn(self, seconds: float) -> Turn:
-        """Send for some seconds; every send must be answered with SUCCESS."""
+        """Make requests for some seconds; each must be answered with SUCCESS."""
         sent, begin = 0, time.perf_counter()
         before = cpu_seconds(self._broker.process_id)
         while time.perf_counter() < begin + seconds:
@@ -194,19 +244,25 @@ class _Sender:
                 self._number += 1
             for connection in self._connections:
                 self._read(connection)
-            sent += CONNECTIONS * WINDOW
+            sent += CONNECTIONS * self._window
         took = cpu_seconds(self._broker.process_id) - before
         return Turn(sent / (time.perf_counter() - begin), took / sent * 1e6)
 
     def _read(self, connection: socket.socket) -> None:
         """Read the answers to one window."""
-        success, data, found = self._success, b"", 0
-        while found < WINDOW:
+        data, at, found = bytearray(), 0, 0
+        while found < self._window:
             received = connection.recv(1 << 18)
             if not received:
                 raise ConnectionError("the broker closed the connection")
             data += received
-            found = data.count(success)
+            while len(data) - at >= 4:
+                following = at + 4 + int.from_bytes(data[at : at + 4])
+                if following > len(data):
+                    break
+                if not data.startswith(self._success, at + 8):
+                    raise RuntimeError(f"{decode(bytes(data[at:following]))} is no success")
+                at, found = following, found + 1
 
 
 def _signed(frame: bytes) -> bytes:
@@ -214,10 +270,10 @@ def _signed(frame: bytes) -> bytes:
     return encode(command)
 
 
-def _show(turns: Sequence[dict[str, Turn]]) -> None:
-    print("| broker | sends a second | rate | processor time for a send |")
+def _show(turns: Sequence[dict[str, Turn]], what: str) -> None:
+    print(f"| broker | {what}s a second | rate | processor time for a {what} |")
     print("| --- | --- | --- | --- |")
-    for name in WAYS:
+    for name in (each for each in WAYS if each in turns[0]):
         rate = statistics.median(turn[name].rate for turn in turns)
         rates = _ratio([turn[name].rate / turn["plain"].rate for turn in turns])
         times = _ratio([turn[name].processor / turn["plain"].processor for turn in turns])

@@ -113,6 +113,15 @@ class Access:
             if self._authorization is not None:
                 self._authorization.check(user, request, address)
 
+    def accepts(self, request: Command, address: str) -> bool:
+        """Return whether a user has signed a request and may make it. Nothing is logged.
+
+        Args:
+            address: "ip:port" of who sends it.
+        """
+        user = None if self.accounts is None else self._authentication.signer(request)
+        return user is not None and self.permits(user, request, address)
+
     def permits(self, user: User, request: Command, address: str) -> bool:
         """Return whether a user may make a request, if it is signed. Nothing is logged."""
         authorization = self._authorization

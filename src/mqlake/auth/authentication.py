@@ -49,6 +49,13 @@ class Authentication:
         AUDIT.debug("[AUTHENTICATION] User:%s is authenticated", user.username)
         return user
 
+    def signer(self, request: Command) -> User | None:
+        """Return who has signed a request; None if nobody has. Nothing is logged."""
+        try:
+            return self._verified(request)
+        except RemotingError:
+            return None
+
     def _verified(self, request: Command) -> User:
         fields = request.fields
         name = fields.get(ACCESS_KEY)

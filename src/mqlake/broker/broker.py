@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -46,8 +45,6 @@ from mqlake.broker.topic_routes import TopicRoutes
 from mqlake.broker.transactions.end import EndTransactions
 from mqlake.broker.transactions.resume import ResumeChecks
 from mqlake.errors import StoreError
-from mqlake.protocol.codes import RequestCode
-from mqlake.protocol.command import Serialization
 from mqlake.remoting.latencies import Latencies
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.route import Check, Route
@@ -242,15 +239,7 @@ class Broker(RemotingService):
     def _routes(self, lane: Lane | None, pulls: LanePulls | None) -> Sequence[Route]:
         """Return the routes, of which the lane serves usual sends and pulls."""
         routes = self.routes if lane is None else lane.routes(self.routes)
-        if pulls is None or self.state.access.checks:
-            return routes
-        take, kinds = pulls.take, tuple(Serialization)
-
-        def served(route: Route) -> Route:
-            is_pull = route.code == RequestCode.PULL_MESSAGE
-            return replace(route, run=take, run_kinds=kinds) if is_pull else route
-
-        return tuple(map(served, routes))
+        return routes if pulls is None else pulls.routes(routes)
 
     def _open_lane_pulls(self, undo: AsyncExitStack) -> LanePulls | None:
         """Return what serves usual pulls; None if they and sends take the ordinary path."""
@@ -260,13 +249,13 @@ class Broker(RemotingService):
         # Without compiled kernels, these modules cannot be imported.
         from mqlake.broker.lane.pull_decisions import PullDecisions
         from mqlake.broker.lane.pulls import LanePulls
+        from mqlake.broker.lane.users import LaneUsers
 
         state, runtime = self.state, self.runtime
         requests = next(each for each in self.families if isinstance(each, PullRequests))
-        pulls = LanePulls(requests, state, runtime, PullDecisions(requests, state, runtime))
+        decisions = PullDecisions(requests, state, runtime, LaneUsers(access))
+        pulls = LanePulls(requests, state, runtime, decisions)
         undo.callback(pulls.stop)
-        if access.checks:
-            pulls.stop()  # Each pull is checked by itself.
         return pulls
 
     def _open_lane(self, pulls: LanePulls | None) -> Lane | None:
@@ -281,7 +270,7 @@ class Broker(RemotingService):
         from mqlake.broker.lane.lane import Lane
 
         sends = next(each for each in self.families if isinstance(each, SendMessages))
-        lane = Lane(sends, state, SendDecisions(sends, state, runtime), pulls)
+        lane = Lane(sends, state, SendDecisions(sends, state, runtime, pulls.users), pulls)
         runtime.live.on_change(lane.clear, *QUOTAS)
         return lane
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hmac
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from hashlib import sha1
 from typing import Any, Final
@@ -86,11 +86,7 @@ def signature(fields: Mapping[str, str], body: Body, key: str, version: int) -> 
         key: the password of the user.
         version: that of the client, from the request.
     """
-    left_out = (SIGNATURE, _UNSIGNED_FIELD) if version <= _LAST_UNSIGNED else (SIGNATURE,)
-    names = [name for name in fields if name not in left_out]
-    # Names in ASCII, as all are that RocketMQ knows, have the same order either way.
-    names.sort(key=None if "".join(names).isascii() else _order)
-    start = "".join([fields[name] for name in names])
+    start = "".join([fields[name] for name in signed_names(fields, version)])
     inner, outer = _hashes(key)
     digest = inner.copy()
     digest.update(start.encode("utf-8", "replace"))
@@ -98,6 +94,20 @@ def signature(fields: Mapping[str, str], body: Body, key: str, version: int) -> 
     whole = outer.copy()
     whole.update(digest.digest())
     return b64encode(whole.digest()).decode()
+
+
+def signed_names(fields: Iterable[str], version: int) -> list[str]:
+    """Return the names of the header fields whose values are signed, in the order of the values.
+
+    Args:
+        fields: the names of all fields.
+        version: that of the client, from the request.
+    """
+    left_out = (SIGNATURE, _UNSIGNED_FIELD) if version <= _LAST_UNSIGNED else (SIGNATURE,)
+    names = [name for name in fields if name not in left_out]
+    # Names in ASCII, as all are that RocketMQ knows, have the same order either way.
+    names.sort(key=None if "".join(names).isascii() else _order)
+    return names
 
 
 @lru_cache(_KEYS)

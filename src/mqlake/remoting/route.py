@@ -51,7 +51,6 @@ class Route:
 Check = Callable[[Peer, Command, Route], None]
 """Is called before every route: raises `RemotingError` to refuse a request.
 
-For a run, the check receives only the first frame's header. The other frames come over the same
-connection and go to the same topic, or pull from it for the same group; a frame with an extra
-header field, such as a signature, is never part of a run of sends, and a run of pulls only if all
-its frames have the same one."""
+For a run, the check receives only the first frame's header. Other frames of it come over the same
+connection, and may go to other topics and have other signatures: whoever serves them checks these
+by itself (`run_checks`)."""

@@ -52,7 +52,7 @@ class Kernel:
         from mqlake.dispatch.compiled.put_sent import NUMBERS
 
         table = UserTable()
-        self._users = table.arrays(LaneTopics())
+        self._users = table.arrays(LaneTopics().permissions)
         self.numbers: dict[str, int] = {}
         for user in gate.accounts.state.users.values():
             # All of them: who is not enabled is not in the table of a broker.
@@ -142,7 +142,7 @@ def drawn(chance: random.Random) -> tuple[Credentials, bytes]:
         fields[name] = chance.choice(_VALUES)
     pairs = _sign(chance, fields, body, user, version)
     for _ in range(chance.choice((0, 0, 1, 1, 2))):
-        pairs, body = chance.choice(_CHANGES)(chance, pairs, body)
+        pairs, body = changed_fields(chance, pairs, body)
     is_json = chance.random() < 0.5
     header = _json(chance, pairs, version) if is_json else _binary(pairs, version)
     data = frame(header, body, int(not is_json))
@@ -160,7 +160,7 @@ def unmutated(chance: random.Random, users: Sequence[Credentials], opaque: int) 
     body, fields = _body(chance), _fields(chance)
     pairs = _sign(chance, fields, body, chance.choice(users), 513)
     if chance.random() < 0.7:
-        pairs, body = chance.choice(_CHANGES)(chance, pairs, body)
+        pairs, body = changed_fields(chance, pairs, body)
     is_json = chance.random() < 0.5
     if is_json:
         header = _json(chance, pairs, 513, opaque, is_odd=False)
@@ -286,6 +286,11 @@ _CHANGES: tuple[Change, ...] = (
     *(_of_signature, _of_signature, _of_user, _of_body, _twice, _moved, _moved, _renamed),
     *(_of_value, _fewer, _more),
 )
+
+
+def changed_fields(chance: random.Random, pairs: Pairs, body: bytes) -> tuple[Pairs, bytes]:
+    """Change the fields of a signed request, or its body, once."""
+    return chance.choice(_CHANGES)(chance, pairs, body)
 
 
 # Headers

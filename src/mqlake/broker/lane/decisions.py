@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
+
+from mqlake.broker.lane import layout
 from mqlake.broker.lane.topics import MOST_OF_TOPIC, LaneTopics
 from mqlake.broker.lane.users import LaneUsers
 from mqlake.broker.runtime import BrokerRuntime
@@ -11,11 +14,20 @@ from mqlake.broker.state.broker_state import BrokerState
 from mqlake.errors import FormatError
 from mqlake.formats.config.topics import Topic
 from mqlake.formats.topic_names import RETRY_PREFIX
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import request
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.send import SendMessageHeaderV2
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.frame_reader import Frames
 from mqlake.store.queues.queue_kind import kind_of
+
+if TYPE_CHECKING:
+    from mqlake.broker.lane.kernel import LaneKernel
+
+_TOPIC: Final = "b"
+"""The header field with the topic."""
+_CODES: Final = RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE
 
 
 class SendDecisions:
@@ -23,10 +35,12 @@ class SendDecisions:
 
     Attributes:
         topics: the topics, in the form that the kernel reads.
-        users: the users, and their permissions.
+        users: the users who have signed requests.
     """
 
-    def __init__(self, sends: SendMessages, state: BrokerState, runtime: BrokerRuntime) -> None:
+    def __init__(
+        self, sends: SendMessages, state: BrokerState, runtime: BrokerRuntime, users: LaneUsers
+    ) -> None:
         self._checks, self._direct = sends.checks, state.topics.direct
         self._outside, self._watermarks = state.store.appends.outside, state.store.watermarks
         self._copies, self._live = state.store.copies, runtime.live
@@ -36,8 +50,8 @@ class SendDecisions:
         self._changes: tuple[int, int] = self._count()
         self._end = -1
         self.topics = LaneTopics()
-        self.users = LaneUsers(state.access, self.topics)
-        self._has_users = bool(state.access.checks)
+        self.users = users
+        users.note_permissions(self.topics.permissions)
 
     def _count(self) -> tuple[int, int]:
         topics, static_topics = self._tables
@@ -53,7 +67,7 @@ class SendDecisions:
         """Return whether sends may be put, none is answered at once that slaves are missing, and
         none is to be logged.
         """
-        if not self._outside.is_open or (self._has_users and not self.users.are_silent):
+        if not self._outside.is_open or not self.users.are_silent:
             return False
         return not self.must_wait or self._copies.missing is None
 
@@ -64,8 +78,7 @@ class SendDecisions:
         if is_changed or changes != self._changes:
             self.topics.clear()
             self._settings, self._changes = self._live.now, changes
-        if self._has_users:
-            self.users.renew()
+        self.users.renew()
         return is_changed
 
     def expect(self, end: int) -> None:
@@ -81,6 +94,36 @@ class SendDecisions:
     def ask_offset(self, queue: int) -> None:
         """Ask for the next offset of a queue."""
         self.topics.offsets[queue] = self._outside.next_offset(self.topics.queues[queue])
+
+    def find_out(self, kernel: LaneKernel, peer: Peer, reason: int, connection: int) -> bool:
+        """Find out who has signed the last request of a connection, or whether a user may send to a
+        topic; return whether so.
+
+        Args:
+            reason: NEW_USER or NEW_PERMISSION.
+            connection: its number.
+        """
+        numbers = kernel.numbers
+        if reason == layout.NEW_PERMISSION:
+            return self.ask_permission(numbers[layout.SIGNER], numbers[layout.TOPIC])
+        number = self.users.ask(peer)
+        kernel.note_signer(connection, number)
+        return number > 0
+
+    def ask_permission(self, number: int, topic: int) -> bool:
+        """Return whether a user may send to a topic, and note it if so.
+
+        Args:
+            number: of the user, who is in the table.
+            topic: its place in the table of topics.
+        """
+        fields = {_TOPIC: self.topics.name(topic)}
+        place = self.users.place_if_permitted(
+            number, [request(code, dict(fields)) for code in _CODES]
+        )
+        if place is not None:
+            self.topics.permissions.permit(topic, place)
+        return place is not None
 
     def ask_topic(self, peer: Peer, frames: Frames) -> bool:
         """Ask whether the first of these sends is accepted; return whether others like it may be

@@ -323,8 +323,8 @@ def call_each() -> None:
     topics.add("T", 1, b"")
     users.add("U", "")
     # Its time is over before it asks for connections.
-    pulls = PullTables(np.zeros((1, 3), np.int64)).arrays
-    kernel = LaneKernel(None, topics, pulls, users.arrays(topics))
+    pulls = PullTables(np.zeros((1, 3), np.int64), users).arrays
+    kernel = LaneKernel(None, topics, pulls, users.arrays(topics.permissions))
     kernel.serve(np.zeros(1, np.uint8))
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from time import monotonic_ns
 from typing import Final
 
@@ -23,6 +23,7 @@ from mqlake.broker.lane.kernel import LaneKernel, load_kernel
 from mqlake.broker.lane.pull_turns import PullTurns
 from mqlake.broker.lane.pulls import LanePulls
 from mqlake.broker.lane.seats import Seats, host_of
+from mqlake.broker.lane.users import checks_before
 from mqlake.broker.lane.withheld import Withheld, WithheldAnswers
 from mqlake.broker.send.send import SendMessages
 from mqlake.broker.state.broker_state import BrokerState
@@ -32,7 +33,7 @@ from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Serialization
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.frame_reader import Frames
-from mqlake.remoting.route import Check, Route
+from mqlake.remoting.route import Route
 from mqlake.remoting.server import RemotingServer
 
 CODES: Final = frozenset({int(RequestCode.SEND_MESSAGE_V2), int(RequestCode.SEND_BATCH_MESSAGE)})
@@ -76,7 +77,7 @@ class Lane:
     def routes(self, routes: Iterable[Route]) -> list[Route]:
         """Return routes of which those of usual requests let the lane take them."""
         kinds = tuple(Serialization)
-        checks = _checks_before(self._state)
+        checks = checks_before(self._state)
         return [
             dataclasses.replace(route, run=self.take, run_kinds=kinds, run_checks=checks)
             if route.code in CODES
@@ -133,9 +134,9 @@ class Lane:
     def load(self) -> asyncio.Future[LaneKernel]:
         """Load the kernel in another thread; until that is done, the lane serves nothing."""
         if self._loading is None:
-            usual, topics = self._sends.usual(), self._decisions.topics
-            pulls = self._lane_pulls.tables.arrays
-            arguments = usual, topics, pulls, self._decisions.users.arrays
+            topics, users = self._decisions.topics, self._decisions.users.table
+            pulls, known = self._lane_pulls.tables.arrays, users.arrays(topics.permissions)
+            arguments = self._sends.usual(), topics, pulls, known
             self._loading = self._loop.run_in_executor(None, load_kernel, *arguments)
         return self._loading
 
@@ -230,7 +231,7 @@ class Lane:
             first = Frames(frames.data, frames.at, frames.code)
             return self._decisions.ask_topic(peer, first)
         elif reason in (layout.NEW_USER, layout.NEW_PERMISSION):
-            return self._decisions.users.find_out(kernel, peer, reason, layout.BYTES)
+            return self._decisions.find_out(kernel, peer, reason, layout.BYTES)
         elif reason != layout.FULL:
             is_all = begin + len(data) == len(frames.data)
             return reason == layout.SERVED_ALL and size > 0 and not is_all
@@ -363,7 +364,7 @@ class Lane:
             return self._decisions.ask_topic(peer, Frames(kernel.rest(), 0, _CODE))
         if reason in (layout.NEW_USER, layout.NEW_PERMISSION):
             connection = kernel.numbers[layout.CONNECTION]
-            return self._decisions.users.find_out(kernel, peer, reason, connection)
+            return self._decisions.find_out(kernel, peer, reason, connection)
         return reason == layout.PULL and self._pulls.ask(peer, kernel.rest())
 
     def _pass_on(self, kernel: LaneKernel, peer: Peer, reason: int) -> None:
@@ -401,12 +402,3 @@ class Lane:
         for socket in kernel.rests.old(monotonic_ns() - int(age * 1e9)):
             if (peer := self._seats.peer(socket)) is not None:
                 peer.read_indirectly()
-
-
-def _checks_before(state: BrokerState) -> Sequence[Check] | None:
-    """Return what is checked before the lane takes sends, None for all checks.
-
-    It checks signatures and permissions itself, of each send.
-    """
-    checks = state.quotas.check_address, state.refusals.check
-    return checks if state.access.checks else None

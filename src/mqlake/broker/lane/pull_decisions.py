@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import Final
 
 import msgspec
 
 from mqlake.broker.lane.pull_layout import MOST_MESSAGES, MOST_TAGS
 from mqlake.broker.lane.pull_tables import AcceptedPulls
-from mqlake.broker.lane.pull_texts import GappedText, answer_text
+from mqlake.broker.lane.pull_texts import DIGEST, NUMBERED, GappedText, answer_text, signed_text
+from mqlake.broker.lane.users import LaneUsers
 from mqlake.broker.pull.answers import messages_template
 from mqlake.broker.pull.commits import GroupTopic
 from mqlake.broker.pull.requests import PullRequests
@@ -23,6 +25,7 @@ from mqlake.protocol.command import Command, Serialization
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.frames import LENGTHS
 from mqlake.protocol.headers.pull import COMMITS_OFFSET, PullHeader
+from mqlake.protocol.signature import ACCESS_KEY, SIGNATURE
 from mqlake.protocol.template import FrameTemplate
 from mqlake.remoting.connection import Peer
 from mqlake.store.queues.queue_kind import kind_of
@@ -35,14 +38,23 @@ _SAMPLES: Final = (
     (0, 10, 11, 0),
 )
 """Numbers with which each header, of a pull and of its answers, is checked."""
+_SIGNATURES: Final = (7**56, 0, (1 << 160) - 1)
+"""What is written as a signature in the headers with these numbers."""
 
 Changes = tuple[int, ...]
 
 
 class PullDecisions:
-    """Asks the ordinary path about pulls."""
+    """Asks the ordinary path about pulls.
 
-    def __init__(self, pulls: PullRequests, state: BrokerState, runtime: BrokerRuntime) -> None:
+    Attributes:
+        users: the users who have signed requests.
+    """
+
+    def __init__(
+        self, pulls: PullRequests, state: BrokerState, runtime: BrokerRuntime, users: LaneUsers
+    ) -> None:
+        self.users = users
         self._pulls, self._state, self._live = pulls, state, runtime.live
         config = state.store.config
         self._offsets = config.consumer_offsets
@@ -81,6 +93,9 @@ class PullDecisions:
             return None
         if not self._may_be_kept() or self._pulls.is_costly(header):
             return None
+        signed = signed_text(request) if SIGNATURE in request.fields else None
+        if self.users.are_checked and signed is None:
+            return None
         if not _is_read_as(text, request, header):
             return None
         try:
@@ -114,7 +129,25 @@ class PullDecisions:
             entries=max(examined, wanted.messages),
             codes=codes,
             answer=answer,
+            request=request,
+            signed=signed,
         )
+
+    def accept(self, peer: Peer, request: Command) -> bool:
+        """Return whether the checks accept a pull: who may not make it must not be asked for."""
+        return not self.users.are_checked or self.users.accept(peer, request)
+
+    def place_if_permitted(self, number: int, accepted: AcceptedPulls) -> int | None:
+        """Return the place of a user in the table if these pulls are the user's, who may make them;
+        otherwise None.
+
+        Args:
+            number: of the user.
+        """
+        request = accepted.request
+        if self.users.name(number) != request.fields.get(ACCESS_KEY):
+            return None
+        return self.users.place_if_permitted(number, [request])
 
     def _may_be_kept(self) -> bool:
         """Return whether no decision depends on the connection, or on what was read."""
@@ -140,16 +173,19 @@ def decode(kind: int, data: bytes) -> Command:
 
 def _is_read_as(text: GappedText, request: Command, header: PullHeader) -> bool:
     """Return whether a header with other numbers is read as the same one with these numbers."""
-    for numbers in _SAMPLES:
+    for numbers, signature in zip(_SAMPLES, _SIGNATURES, strict=True):
         queue_id, offset, commit, opaque = numbers
-        command = decode(request.serialization, text.fill(numbers))
+        command = decode(request.serialization, text.fill((*numbers, signature)))
         expected = msgspec.structs.replace(
             header, queue_id=queue_id, commit_offset=commit, queue_offset=offset
         )
-        read = command.header(PullHeader)
+        read, fields = command.header(PullHeader), {**request.fields}
+        fields |= {name: str(numbers[number]) for name, number in NUMBERED.items()}
+        if SIGNATURE in fields:
+            fields[SIGNATURE] = b64encode(signature.to_bytes(DIGEST)).decode()
         if (command.code, command.flag, command.opaque) != (request.code, 0, opaque):
             return False
-        if read != expected:
+        if read != expected or command.fields != fields:
             return False
     return True
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from mqlake.broker.lane.compiled.pull import enter_decision, read_key, serve_pulls
 from mqlake.broker.lane.pull_tables import PullTables
+from mqlake.broker.lane.user_table import UserTable
 from mqlake.dispatch.batch import Bytes
 from mqlake.kernels import jit
 from mqlake.kernels.entry_point import entry_point_for
@@ -68,7 +69,7 @@ def call_each() -> None:
     """Fill the cache of kernels."""
     segments = np.zeros((1, 3), np.int64)
     nothing: Bytes = np.zeros(1, np.uint8)
-    load = PullKernel(PullTables(segments), nothing, nothing)
+    load = PullKernel(PullTables(segments, UserTable()), nothing, nothing)
     _call_each(load, nothing, nothing)
 
 

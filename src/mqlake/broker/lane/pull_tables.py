@@ -9,10 +9,12 @@ import numpy as np
 
 from mqlake.broker.lane import pull_layout as layout
 from mqlake.broker.lane.pull_texts import GappedText
+from mqlake.broker.lane.user_table import Permissions, UserTable
 from mqlake.broker.pull.commits import GroupTopic
 
 if TYPE_CHECKING:
     from mqlake.dispatch.batch import Bytes, Ints, Longs
+    from mqlake.protocol.command import Command
 
 MOST_DECISIONS: Final = 2048
 """Headers whose decision is kept. Beyond it, all are dropped."""
@@ -37,6 +39,9 @@ class PullArrays(NamedTuple):
         segments: see `MappedFiles`.
         key, places, numbers: what was read of a header: see `read_pull`.
         answered: i8[NUMBERS], the numbers of an answer.
+        signed, signed_parts: the same for the text that is signed of these pulls.
+        users, user_keys, user_text: numbers, keys and text of `UserArrays`.
+        permissions: of each decision: see `Permissions`.
         targets: i8[MOST_MESSAGES, 3], the segment, the position and the size of each record.
         notes: i8[MOST_NOTES, 6], what was served.
     """
@@ -60,6 +65,12 @@ class PullArrays(NamedTuple):
     answered: Longs
     targets: Longs
     notes: Longs
+    signed: Bytes
+    signed_parts: Longs
+    users: Longs
+    user_keys: Bytes
+    user_text: Bytes
+    permissions: Bytes
 
 
 class AcceptedPulls(NamedTuple):
@@ -73,6 +84,8 @@ class AcceptedPulls(NamedTuple):
         entries: that one pull examines.
         codes: tags codes; None if all messages are selected.
         answer: the header of an answer.
+        request: one of them.
+        signed: the text that is signed; None if these pulls have no signature.
     """
 
     of: GroupTopic
@@ -83,6 +96,8 @@ class AcceptedPulls(NamedTuple):
     entries: int
     codes: list[int] | None
     answer: GappedText
+    request: Command
+    signed: GappedText | None
 
 
 class PullTables:
@@ -92,12 +107,15 @@ class PullTables:
         arrays: for the kernel.
         accepted: each decision; None if its pulls are left to the ordinary path.
         queues: the topic and the id of each queue.
+        permissions: which users may make the pulls of which decision.
     """
 
-    def __init__(self, segments: Longs) -> None:
+    def __init__(self, segments: Longs, users: UserTable) -> None:
         self.accepted: list[AcceptedPulls | None] = []
         self.queues: list[tuple[str, int]] = []
         self._topics: dict[tuple[str, int], tuple[int, int]] = {}
+        self.permissions = Permissions(MOST_DECISIONS)
+        known = users.arrays(self.permissions)
         self.arrays = PullArrays(
             state=_longs(layout.STATES),
             slots=np.zeros(_SLOTS, np.int32),
@@ -118,10 +136,17 @@ class PullTables:
             answered=_longs(layout.NUMBERS),
             targets=_rows(layout.MOST_MESSAGES, 3),
             notes=_rows(layout.MOST_NOTES, 6),
+            signed=_bytes(MOST_DECISIONS * layout.ANSWER_SIZE),
+            signed_parts=np.zeros((MOST_DECISIONS, layout.GAPS + 1, 4), np.int64),
+            users=known.numbers,
+            user_keys=known.keys,
+            user_text=known.text,
+            permissions=known.permissions,
         )
 
     def clear(self) -> None:
         """Forget everything."""
+        self.permissions.forget()
         self.arrays.slots[:] = 0
         self.arrays.queues[: len(self.queues)] = 0
         self.accepted.clear()
@@ -150,9 +175,10 @@ class PullTables:
         row[layout.TAGS] = -1 if codes is None else len(codes)
         if codes:
             arrays.codes[number, : len(codes)] = codes
-        text, at = accepted.answer.text, number * layout.ANSWER_SIZE
-        arrays.texts[at : at + len(text)] = np.frombuffer(text, np.uint8)
-        arrays.parts[number] = accepted.answer.parts()
+        _enter(accepted.answer, number, arrays.texts, arrays.parts)
+        if accepted.signed is not None:
+            row[layout.IS_SIGNED] = 1
+            _enter(accepted.signed, number, arrays.signed, arrays.signed_parts)
         return number
 
     def _topic(self, name: str, queues: int) -> tuple[int, int]:
@@ -167,6 +193,12 @@ class PullTables:
             arrays.queues[len(self.queues) : len(self.queues) + queues] = 0
             self.queues += [(name, queue_id) for queue_id in range(queues)]
         return found
+
+
+def _enter(text: GappedText, row: int, texts: Bytes, parts: Longs) -> None:
+    data, at = text.text, row * layout.ANSWER_SIZE
+    texts[at : at + len(data)] = np.frombuffer(data, np.uint8)
+    parts[row] = text.parts()
 
 
 def _longs(count: int) -> Longs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from mqlake.broker.lane.pull_layout import (
     ANSWER_SIZE,
+    COMMIT_OFFSET,
     COUNTED,
     DIGITS,
     GAPS,
@@ -17,17 +19,26 @@ from mqlake.broker.lane.pull_layout import (
     NONE,
     OPAQUE,
     PLACES,
+    QUEUE_ID,
+    QUEUE_OFFSET,
     RAW,
     REST,
+    SIGNATURE,
+    SIGNED,
 )
 from mqlake.protocol.binary_fields import START_SIZE, pair_start
-from mqlake.protocol.command import Serialization
+from mqlake.protocol.command import Command, Serialization
+from mqlake.protocol.signature import signed_names
 
 if TYPE_CHECKING:
     from mqlake.dispatch.batch import Bytes, Longs
 
 _OPAQUE_AT: Final = 5
 _MOST_DIGITS: Final = 18
+DIGEST: Final = 20
+"""Bytes that are written as a signature."""
+NUMBERED: Final = {"queueId": QUEUE_ID, "queueOffset": QUEUE_OFFSET, "commitOffset": COMMIT_OFFSET}
+"""The fields that are numbers of a pull's header."""
 _JSON_NUMBER: Final = re.compile(rb"(?:0|[1-9][0-9]{0,17})(?![0-9])")
 
 
@@ -60,6 +71,8 @@ class GappedText(NamedTuple):
                 made += bytes(4)
             elif gap.form == RAW:
                 made += numbers[gap.number].to_bytes(4)
+            elif gap.form == SIGNED:
+                made += b64encode(numbers[gap.number].to_bytes(DIGEST))
             else:
                 digits = b"%d" % numbers[gap.number]
                 made += (len(digits).to_bytes(4) if gap.form == COUNTED else b"") + digits
@@ -89,11 +102,26 @@ def text_of_key(key: Bytes, size: int) -> GappedText:
     found = [int.from_bytes(places[4 * n : 4 * n + 4], signed=True) for n in range(PLACES)]
     gaps: list[NumberGap] = []
     for number, place in enumerate(found[:-1]):
+        if number == SIGNATURE:
+            if place >= 0:
+                gaps.append(NumberGap(place - KEY_AT - 1, number, SIGNED))
+            continue
         form = DIGITS if not is_binary else RAW if number == OPAQUE else COUNTED
         gaps.append(NumberGap(place - KEY_AT - 1, number, form))
     if is_binary:
         gaps.append(NumberGap(found[-1] - KEY_AT - 1, OPAQUE, REST))
     return GappedText(text, tuple(sorted(gaps)))
+
+
+def signed_text(request: Command) -> GappedText | None:
+    """Return the text that is signed of a pull, without its numbers; None if it is too long."""
+    text, gaps, fields = bytearray(), list[NumberGap](), request.fields
+    for name in signed_names(fields, request.version):
+        if name in NUMBERED:
+            gaps.append(NumberGap(len(text), NUMBERED[name], DIGITS))
+        else:
+            text += fields[name].encode("utf-8", "replace")
+    return GappedText(bytes(text), tuple(gaps)) if len(text) <= ANSWER_SIZE else None
 
 
 def answer_text(

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
+from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
@@ -22,13 +24,17 @@ from mqlake.broker.lane.pull_kernel import PullKernel, load_pulls
 from mqlake.broker.lane.pull_tables import AcceptedPulls, PullTables
 from mqlake.broker.lane.pull_texts import text_of_key
 from mqlake.broker.lane.topics import MOST_OF_TOPIC
+from mqlake.broker.lane.users import checks_before
 from mqlake.broker.pull.requests import PullRequests
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.state.broker_state import BrokerState
 from mqlake.errors import FormatError, StoreError
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import Serialization
 from mqlake.protocol.frames import header_at
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.frame_reader import Frames
+from mqlake.remoting.route import Route
 from mqlake.store.port import MappedView
 
 if TYPE_CHECKING:
@@ -55,6 +61,7 @@ class LanePulls:
 
     Attributes:
         tables: what the kernel reads.
+        users: the users who have signed requests.
     """
 
     def __init__(
@@ -67,7 +74,9 @@ class LanePulls:
         self._pulls, self._state, self._live = pulls, state, runtime.live
         self._decisions, self._reads = decisions, state.store.reads
         self._mapped = state.store.reads.mapped
-        self.tables = PullTables(self._mapped.segments)
+        self.users = decisions.users
+        self.tables = PullTables(self._mapped.segments, self.users.table)
+        self.users.note_permissions(self.tables.permissions)
         self._numbers = self.tables.arrays.state.data
         self._learned: WeakKeyDictionary[Peer, int] = WeakKeyDictionary()
         self._seen: set[int] = set()
@@ -79,6 +88,16 @@ class LanePulls:
         self._pulled = self._questions = 0
         self._is_stopped = False
         self._left: Peer | None = None
+
+    def routes(self, routes: Iterable[Route]) -> list[Route]:
+        """Return routes of which that of pulls lets the lane take them."""
+        kinds, checks = tuple(Serialization), checks_before(self._state)
+        return [
+            replace(route, run=self.take, run_kinds=kinds, run_checks=checks)
+            if route.code == RequestCode.PULL_MESSAGE
+            else route
+            for route in routes
+        ]
 
     # Loading and stopping
 
@@ -123,6 +142,8 @@ class LanePulls:
         if peer is self._left:
             self._left = None
             return 0
+        if not self.users.are_silent:
+            return 0
         try:
             return self._take(peer, frames)
         except Exception as error:  # noqa: BLE001 (it would fail again and again)
@@ -136,7 +157,7 @@ class LanePulls:
         at, size = frames.at, min(len(frames.data) - frames.at, DATA_SIZE)
         self._received[:size] = memoryview(frames.data)[at : at + size]
         numbers[layout.POSITION] = numbers[layout.TO] = 0
-        numbers[layout.RECEIVED] = size
+        numbers[layout.RECEIVED], numbers[layout.SIGNER] = size, 0
         self.renew()
         while True:
             reason = kernel.serve(self._data, self._answers)
@@ -165,6 +186,7 @@ class LanePulls:
         """Forget what may have changed; to be called before the kernel is."""
         if self._decisions.have_changed():
             self._forget()
+        self.users.renew()
         numbers, mapped, reads = self._numbers, self._mapped, self._reads
         numbers[layout.NOW_GENERATION], numbers[layout.SEGMENTS] = mapped.generation, mapped.count
         numbers[layout.NOW_VERSION], numbers[layout.CONFIRMED] = reads.version, reads.max_offset
@@ -188,6 +210,8 @@ class LanePulls:
             return False
         if reason == layout.NEW:
             return self._learn(peer, data, at)
+        if reason in (layout.NEW_USER, layout.NEW_PERMISSION):
+            return self._ask_about_user(reason, peer)
         try:
             found = self._look() if reason == layout.LOOK else self._map_segment()
         except StoreError:
@@ -195,6 +219,22 @@ class LanePulls:
         if found:
             self.renew()
         return found
+
+    def _ask_about_user(self, reason: int, peer: Peer) -> bool:
+        """Find out who has signed the last request of a connection, or whether this user may make
+        the pulls of a decision; return whether so.
+        """
+        numbers = self._numbers
+        if reason == layout.NEW_USER:
+            numbers[layout.SIGNER] = self.users.ask(peer)
+            return numbers[layout.SIGNER] > 0
+        decision = numbers[layout.ASKED]
+        accepted = self.tables.accepted[decision]
+        assert accepted is not None
+        place = self._decisions.place_if_permitted(numbers[layout.SIGNER], accepted)
+        if place is not None:
+            self.tables.permissions.permit(decision, place)
+        return place is not None
 
     def _map_segment(self) -> bool:
         return self._mapped.map_segment(self._numbers[layout.PHYSICAL])
@@ -234,8 +274,10 @@ class LanePulls:
             return False
         self._learned[peer] = count + 1
         try:
-            text = text_of_key(self.tables.arrays.key, size)
-            accepted = self._decisions.decide(peer, decode(kind, header), text)
+            text, request = text_of_key(self.tables.arrays.key, size), decode(kind, header)
+            if not self._decisions.accept(peer, request):
+                return False
+            accepted = self._decisions.decide(peer, request, text)
         except FormatError:  # This is reported when the pull is served by itself.
             return False
         if accepted is not None and accepted.queues > MOST_OF_TOPIC:

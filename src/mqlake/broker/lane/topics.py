@@ -9,13 +9,13 @@ import numpy as np
 
 from mqlake.broker.lane.layout import (
     FIRST_QUEUE,
-    MOST_USERS,
     NAME_LENGTH,
     NAME_SIZE,
     QUEUES,
     ROUTE_SIZE,
     TAKES_BATCHES,
 )
+from mqlake.broker.lane.user_table import Permissions
 
 if TYPE_CHECKING:
     from mqlake.dispatch.batch import Bytes, Ints, Longs
@@ -43,8 +43,7 @@ class LaneTopics:
         routes: u1[n], in rows of ROUTE_SIZE.
         offsets: i8[n], the next offset of each queue; -1 if it must be asked for.
         touched, marks: i8[n], u1[n]: queues that were put to since the last call, and which.
-        permissions: u1[n, MOST_USERS], whether a user may send to a topic: 1, or 0 if that must be
-            asked for. The users have the places that they have in the table of users.
+        permissions: which users may send to which topic.
         seed: of the hash table: unknown to those who name topics.
         queues: the topic and the id of each queue.
     """
@@ -57,8 +56,7 @@ class LaneTopics:
         self.offsets: Longs = np.full(MOST_QUEUES, -1, np.int64)
         self.touched: Longs = np.zeros(MOST_QUEUES, np.int64)
         self.marks: Bytes = np.zeros(MOST_QUEUES, np.uint8)
-        self.permissions: Bytes = np.zeros((MOST_TOPICS, MOST_USERS), np.uint8)
-        self._are_permissions_known = False
+        self.permissions = Permissions(MOST_TOPICS)
         self._offsets: memoryview[int] = self.offsets.data
         self._marks: memoryview[int] = self.marks.data
         self.seed = np.uint64(secrets.randbits(64))
@@ -69,24 +67,13 @@ class LaneTopics:
         """Forget everything."""
         self.slots[:] = 0
         self.forget_offsets()
-        self.forget_permissions()
+        self.permissions.forget()
         self.queues.clear()
         self._used = 0
 
     def forget_offsets(self) -> None:
         """Ask for the next offset of each queue again."""
         self.offsets[: len(self.queues)] = -1
-
-    def forget_permissions(self) -> None:
-        """Ask for each user's permissions again."""
-        if self._are_permissions_known:
-            self.permissions[: self._used] = 0
-            self._are_permissions_known = False
-
-    def permit(self, number: int, user: int) -> None:
-        """Note that a user may send to a topic, by the places of both in their tables."""
-        self._are_permissions_known = True
-        self.permissions[number, user] = 1
 
     def name(self, number: int) -> str:
         """Return the name of a topic, by its place in the table."""

@@ -17,7 +17,6 @@ from mqlake.broker.lane.layout import (
     USER_NUMBERS,
     USER_SIZE,
 )
-from mqlake.broker.lane.topics import LaneTopics
 
 if TYPE_CHECKING:
     from mqlake.dispatch.batch import Bytes, Longs
@@ -35,7 +34,7 @@ class UserArrays(NamedTuple):
         names, name_sizes: u1[n], in rows of USER_SIZE; i8[n]: the name of each user.
         keys: u1[n], in rows of KEY_SIZE: see `enter_key`.
         text: u1[TEXT_SIZE], for the text that is signed.
-        permissions: see `LaneTopics`.
+        permissions: see `Permissions`.
     """
 
     numbers: Longs
@@ -44,6 +43,29 @@ class UserArrays(NamedTuple):
     keys: Bytes
     text: Bytes
     permissions: Bytes
+
+
+class Permissions:
+    """What each user in the table is known to be allowed: one row for each request.
+
+    Attributes:
+        array: u1[n, MOST_USERS]: 1, or 0 if that must be asked for. The users have the places that
+            they have in the table of users.
+    """
+
+    def __init__(self, rows: int) -> None:
+        self.array: Bytes = np.zeros((rows, MOST_USERS), np.uint8)
+        self._end = 0
+
+    def permit(self, row: int, user: int) -> None:
+        """Note that a user, by its place, may make the requests of a row."""
+        self._end = max(self._end, row + 1)
+        self.array[row, user] = 1
+
+    def forget(self) -> None:
+        """Ask for each permission again."""
+        self.array[: self._end] = 0
+        self._end = 0
 
 
 class UserTable:
@@ -60,10 +82,10 @@ class UserTable:
     def __len__(self) -> int:
         return int(self._numbers[END_USER] - self._numbers[FIRST_USER])
 
-    def arrays(self, topics: LaneTopics) -> UserArrays:
+    def arrays(self, permissions: Permissions) -> UserArrays:
         """Return the arrays of the kernel."""
         return UserArrays(
-            self._numbers, self._names, self._sizes, self._keys, self._text, topics.permissions
+            self._numbers, self._names, self._sizes, self._keys, self._text, permissions.array
         )
 
     def open(self) -> None:

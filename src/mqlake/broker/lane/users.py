@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from mqlake.auth.access import Access
 from mqlake.auth.audit import AUDIT
 from mqlake.auth.sources import Address, source_of
-from mqlake.broker.lane import layout
 from mqlake.broker.lane.layout import MOST_USERS
-from mqlake.broker.lane.topics import LaneTopics
-from mqlake.broker.lane.user_table import UserTable
-from mqlake.protocol.codes import RequestCode
-from mqlake.protocol.command import request
+from mqlake.broker.lane.user_table import Permissions, UserTable
 from mqlake.remoting.connection import Peer
 
 if TYPE_CHECKING:
     from mqlake.auth.users import User
-    from mqlake.broker.lane.kernel import LaneKernel
-
-_TOPIC: Final = "b"
-"""The header field with the topic."""
-_CODES: Final = RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE
+    from mqlake.broker.state.broker_state import BrokerState
+    from mqlake.protocol.command import Command
+    from mqlake.remoting.route import Check
 
 
 class _LaneUser(NamedTuple):
@@ -33,23 +28,32 @@ class _LaneUser(NamedTuple):
 
 
 class LaneUsers:
-    """The users who have signed requests of the lane's connections, and their permissions.
+    """The users who have signed requests of the lane's connections.
 
-    Any change of users or policies empties both tables.
+    Any change of users or policies empties the table, and those of their permissions.
 
     Attributes:
-        arrays: the users and permissions, in the form that the kernel reads.
+        table: the users, in the form that the kernels read.
     """
 
-    def __init__(self, access: Access, topics: LaneTopics) -> None:
-        self._access, self._topics, self._table = access, topics, UserTable()
-        self.arrays = self._table.arrays(topics)
+    def __init__(self, access: Access) -> None:
+        self._access, self.table = access, UserTable()
+        self._permissions: list[Permissions] = []
         self._numbers: dict[tuple[str, Address | None], int] = {}
         self._known: list[_LaneUser] = []
         if not access.checks:
-            self._table.open()
+            self.table.open()
         accounts = access.accounts
         self._state = None if accounts is None else accounts.state
+
+    def note_permissions(self, permissions: Permissions) -> None:
+        """Note which table has permissions of these users: it is emptied together with theirs."""
+        self._permissions.append(permissions)
+
+    @property
+    def are_checked(self) -> bool:
+        """Return whether requests must be signed."""
+        return bool(self._access.checks)
 
     @property
     def are_silent(self) -> bool:
@@ -64,25 +68,11 @@ class LaneUsers:
             self._state = accounts.state
 
     def _clear(self) -> None:
-        self._table.clear()
-        self._topics.forget_permissions()
+        self.table.clear()
+        for permissions in self._permissions:
+            permissions.forget()
         self._numbers.clear()
         self._known.clear()
-
-    def find_out(self, kernel: LaneKernel, peer: Peer, reason: int, connection: int) -> bool:
-        """Find out who has signed the last request of a connection, or whether a user may send to a
-        topic; return whether so.
-
-        Args:
-            reason: NEW_USER or NEW_PERMISSION.
-            connection: its number.
-        """
-        numbers = kernel.numbers
-        if reason == layout.NEW_PERMISSION:
-            return self.ask_permission(numbers[layout.SIGNER], numbers[layout.TOPIC])
-        number = self.ask(peer)
-        kernel.note_signer(connection, number)
-        return number > 0
 
     def ask(self, peer: Peer) -> int:
         """Return the number of the user who has signed the last request of a connection; 0 if there
@@ -103,29 +93,41 @@ class LaneUsers:
         return self._add(key, _LaneUser(user, peer.address)) if found is None else found
 
     def _add(self, key: tuple[str, Address | None], known: _LaneUser) -> int:
-        if len(self._table) == MOST_USERS:
+        if len(self.table) == MOST_USERS:
             self._clear()
-        number = self._table.add(known.user.username, known.user.password)
+        number = self.table.add(known.user.username, known.user.password)
         if number is None:
             return 0
         self._numbers[key] = number
         self._known.append(known)
         return number
 
-    def ask_permission(self, number: int, topic: int) -> bool:
-        """Return whether a user may send to a topic, and note it if so.
+    def name(self, number: int) -> str | None:
+        """Return the name of a user, None if it is not in the table."""
+        place = self.table.place(number)
+        return None if place is None else self._known[place].user.username
+
+    def place_if_permitted(self, number: int, requests: Iterable[Command]) -> int | None:
+        """Return the place of a user in the table, None if the user may not make all requests.
 
         Args:
-            number: of the user, who is in the table.
-            topic: its place in the table of topics.
+            number: of the user.
         """
-        place = self._table.place(number)
+        place = self.table.place(number)
         if place is None:
-            return False
-        user, address = self._known[place]
-        fields = {_TOPIC: self._topics.name(topic)}
-        permits = self._access.permits
-        may_send = all(permits(user, request(code, dict(fields)), address) for code in _CODES)
-        if may_send:
-            self._topics.permit(topic, place)
-        return may_send
+            return None
+        (user, address), permits = self._known[place], self._access.permits
+        return place if all(permits(user, each, address) for each in requests) else None
+
+    def accept(self, peer: Peer, request: Command) -> bool:
+        """Return whether a request would be accepted, by its signature and permissions."""
+        return self._access.accepts(request, peer.address)
+
+
+def checks_before(state: BrokerState) -> Sequence[Check] | None:
+    """Return what is checked before the lane takes requests, None for all checks.
+
+    It checks signatures and permissions itself, of each request.
+    """
+    checks = state.quotas.check_address, state.refusals.check
+    return checks if state.access.checks else None

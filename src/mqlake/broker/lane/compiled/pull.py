@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from mqlake.broker.lane.compiled.pull_header import put_header, read_pull
+from mqlake.broker.lane.compiled.pull_signatures import check_signer
 from mqlake.broker.lane.pull_layout import (
     ANSWER_ROOM,
     BYTES,
@@ -236,7 +237,8 @@ def _recognise(tables, data, at, end):
         return OTHER, at, decision
     if tables.numbers[QUEUE_ID] >= tables.decisions[decision, QUEUES]:
         return OTHER, at, decision
-    return SERVED, following, decision
+    reason = check_signer(tables, data, decision)
+    return reason, following if reason == SERVED else at, decision
 
 
 @inlined

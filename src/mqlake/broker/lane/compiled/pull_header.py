@@ -1,7 +1,7 @@
 """Read the headers of pulls, and write those of their answers.
 
-Of a header, only the numbers are read. What is around them is a key: a header with the same key is
-read as the same pull with other numbers.
+Of a header, only the numbers are read, and the signature is found. What is around them is a key: a
+header with the same key is read as the same pull with other numbers.
 """
 
 # pyright: basic
@@ -25,6 +25,8 @@ from mqlake.broker.lane.pull_layout import (
     QUEUE_OFFSET,
     RAW,
     REST,
+    SIGNATURE,
+    SIGNATURE_SIZE,
 )
 from mqlake.kernels.decimal import put_decimal
 from mqlake.kernels.jit import inlined
@@ -44,23 +46,26 @@ _BINARY = int(Serialization.ROCKETMQ)
 _JSON = int(Serialization.JSON)
 _MOST_DIGITS = 18
 _MAX_I32 = (1 << 31) - 1
-_ZERO, _QUOTE, _COLON = ord("0"), ord('"'), ord(":")
+_ZERO, _QUOTE, _BACKSLASH = ord("0"), ord('"'), ord("\\")
+_FIRST_PRINTABLE, _LAST_PRINTABLE = 32, 126
 _OPAQUE_AT = 5
 _FIELDS = QUEUE_ID, QUEUE_OFFSET, COMMIT_OFFSET
 """The numbers that are fields, in the order of their names below."""
-_QUEUE_ID_NAME, _QUEUE_OFFSET_NAME, _COMMIT_NAME, _OPAQUE_NAME = (
+_QUEUE_ID_NAME, _QUEUE_OFFSET_NAME, _COMMIT_NAME, _OPAQUE_NAME, _SIGNATURE_NAME = (
     np.frombuffer(name, np.uint64)[0]
-    for name in (b'queueId"', b"queueOff", b"commitOf", b'opaque":')
+    for name in (b'queueId"', b"queueOff", b"commitOf", b'opaque":', b"Signatur")
 )
 _QUEUE_OFFSET_REST = np.frombuffer(b'set":"', np.uint8)
 _COMMIT_REST = np.frombuffer(b'fset":"', np.uint8)
 _QUEUE_ID_REST = np.frombuffer(b':"', np.uint8)
+_SIGNATURE_REST = np.frombuffer(b'e":"', np.uint8)
 _NAMES = tuple(
-    np.frombuffer(name, np.uint8) for name in (b"queueId", b"queueOffset", b"commitOffset")
+    np.frombuffer(name, np.uint8)
+    for name in (b"queueId", b"queueOffset", b"commitOffset", b"Signature")
 )
-_NAME_0, _NAME_1, _NAME_2 = _NAMES
+_NAME_0, _NAME_1, _NAME_2, _NAME_3 = _NAMES
 _NAMED = 3
-_END_PLACE = 4
+_END_PLACE = 5
 """The place of the length of the fields."""
 
 
@@ -106,7 +111,24 @@ def _json_name(data, at, end):
         return COMMIT_OFFSET, following + len(_COMMIT_REST)
     if word == _OPAQUE_NAME:
         return OPAQUE, following
+    if word == _SIGNATURE_NAME and _has(data, following, end, _SIGNATURE_REST):
+        return SIGNATURE, following + len(_SIGNATURE_REST)
     return -1, at
+
+
+@inlined
+def _signature_end(data, at, end):
+    """Return the position after a signature in JSON, -1 if this is none."""
+    after = at + SIGNATURE_SIZE
+    if after >= end:
+        return -1
+    for place in range(at, after):
+        byte = load_u8(data, place)
+        if byte < _FIRST_PRINTABLE or byte > _LAST_PRINTABLE:
+            return -1
+        if byte in (_QUOTE, _BACKSLASH):
+            return -1
+    return after
 
 
 @inlined
@@ -121,15 +143,18 @@ def _read_json(data, at, end, key, places, numbers):
         if number < 0:
             at += 1
             continue
-        value, after = read_number(data, digits_at, end)
-        if value < 0 or places[number] >= 0:
+        if number == SIGNATURE:
+            value, after = digits_at, _signature_end(data, digits_at, end)
+        else:
+            value, after = read_number(data, digits_at, end)
+        if value < 0 or after < 0 or places[number] >= 0:
             return -1
         if number != OPAQUE and (after >= end or load_u8(data, after) != _QUOTE):
             return -1
         copy(key, to, data, begin, digits_at - begin)
         to += digits_at - begin
         places[number], numbers[number] = to, value
-        begin, found = after, found + 1
+        begin, found = after, found + (number != SIGNATURE)
         at = after + 1
     if found != OPAQUE + 1:
         return -1
@@ -146,7 +171,20 @@ def _binary_name(data, at, size):
         return QUEUE_OFFSET
     if size == len(_NAME_2) and _has(data, at, at + size, _NAME_2):
         return COMMIT_OFFSET
+    if size == len(_NAME_3) and _has(data, at, at + size, _NAME_3):
+        return SIGNATURE
     return -1
+
+
+@inlined
+def _binary_value(data, number, at, after):
+    """Return (a number, or the position of a signature; the position from which on it is left out),
+    of the field whose value, after its length, begins at a position; -1 if it is not typical.
+    """
+    if number == SIGNATURE:
+        return (at + 4 if after - at - 4 == SIGNATURE_SIZE else -1), at + 4
+    value, stop = read_number(data, at + 4, after)
+    return (value if stop == after else np.int64(-1)), at
 
 
 @inlined
@@ -180,13 +218,13 @@ def _read_binary(data, at, end, key, places, numbers):
             return -1
         number = _binary_name(data, at + 2, size)
         if number >= 0:
-            value, stop = read_number(data, value_at + 4, after)
-            if value < 0 or stop != after or places[number] >= 0:
+            value, left_out = _binary_value(data, number, value_at, after)
+            if value < 0 or places[number] >= 0:
                 return -1
-            copy(key, to, data, begin, value_at - begin)
-            to += value_at - begin
+            copy(key, to, data, begin, left_out - begin)
+            to += left_out - begin
             places[number], numbers[number] = to, value
-            begin, found = after, found + 1
+            begin, found = after, found + (number != SIGNATURE)
         at = after
     if found != _NAMED:
         return -1
@@ -200,14 +238,15 @@ def read_pull(data, at, end, kind, key, places, numbers):
 
     Args:
         kind: the serialization of the header.
-        key: u1[KEY_SIZE], gets from KEY_AT on the kind, the header without its numbers, and where
-            these are.
+        key: u1[KEY_SIZE], gets from KEY_AT on the kind, the header without its numbers and its
+            signature, and where these are.
         places: i8[PLACES], for these positions.
-        numbers: i8[NUMBERS], gets the numbers.
+        numbers: i8[NUMBERS], gets the numbers, and the position of the signature, -1 without one.
     """
     if end - at > LONGEST_HEADER:
         return -1
     places[:] = -1
+    numbers[SIGNATURE] = -1
     if kind == _BINARY:
         to = _read_binary(data, at, end, key, places, numbers)
     elif kind == _JSON:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
+from mqlake.broker.lane import pull_layout
 from mqlake.broker.lane.compiled.pull import serve_pull
 from mqlake.broker.lane.compiled.rests import is_partial
 from mqlake.broker.lane.compiled.sockets import QUIETLY, now, send
@@ -19,10 +20,12 @@ from mqlake.broker.lane.layout import (
     FIRST_PULL,
     FULL,
     LATE,
+    NEW_USER,
     OTHER,
     POSITION,
     PULL,
     RECEIVED,
+    SIGNER,
     UNSENT,
     UNSENT_AT,
     UNSENT_END,
@@ -105,6 +108,8 @@ def _answer(state, data, time, pulls, answers):
         found, state[POSITION], to = serve_pull(pulls, data, state[POSITION], end, answers, to)
         if found == ROOM:
             return (NEXT if to > begin else FULL), to, count
+        if found == pull_layout.NEW_USER:
+            return NEW_USER, to, count
         if found != SERVED:
             numbers[REASON] = found
             return PULL, to, count
@@ -131,6 +136,7 @@ def serve_pull_run(state, data, time, pulls, answers):
         return OTHER
     if numbers[MAY_SERVE] == 0:
         return FIRST_PULL
+    numbers[pull_layout.SIGNER] = state[SIGNER]
     begun = now(state, time)
     reason, to, count = _answer(state, data, time, pulls, answers)
     if count == 0:

@@ -1,4 +1,4 @@
-"""Check the signature of a typical send: Base64 of an HMAC-SHA1 (`mqlake.protocol.signature`).
+"""Check signatures, which are Base64 of an HMAC-SHA1 (`mqlake.protocol.signature`).
 
 A send whose text this does not know for sure, such as one that is not ASCII, counts as one with a
 wrong signature: the ordinary path decides about both.
@@ -104,6 +104,18 @@ def _is_base64(data, at, text, digest_at):
 
 
 @inlined
+def has_signed(text, to, keys, user, data, at):
+    """Return whether the bytes at a position are the signature of a user, by its place.
+
+    Args:
+        text: what is signed is in it, from TEXT_AT to `to`. It has room for two more blocks.
+    """
+    end = _pad(text, to, TEXT_AT, BLOCK)
+    _hash(text, end, keys, user * KEY_SIZE)
+    return _is_base64(data, at, text, _OUTER_AT)
+
+
+@inlined
 def check_signature(state, data, fields, properties, message, users):
     """Return OPEN, RIGHT, WRONG or UNKNOWN.
 
@@ -144,9 +156,8 @@ def check_signature(state, data, fields, properties, message, users):
     if not is_ascii(text, TEXT_AT, to):
         return WRONG
     copy(text, to, data, body_at, body_size)
-    end = _pad(text, to + body_size, TEXT_AT, BLOCK)
-    _hash(text, end, keys, user * KEY_SIZE)
-    return RIGHT if _is_base64(data, starts[SIGNATURE], text, _OUTER_AT) else WRONG
+    is_right = has_signed(text, to + body_size, keys, user, data, starts[SIGNATURE])
+    return RIGHT if is_right else WRONG
 
 
 @brief_kernel
