@@ -1,4 +1,4 @@
-"""Metrics of transactions, of messages that wait for their time, and of the log's syncs."""
+"""Metrics of transactions, of messages that wait for their time, of syncs and of ticks."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 from mqlake.formats.sys_flag import TRANSACTION_ROLLBACK
 from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.store.append.message import Message
 from mqlake.testing.advanced_clock import AdvancedClock
 from tests import simulated
 from tests.broker.metrics.scraping import of, scrape
@@ -85,5 +86,25 @@ def test_each_sync_of_the_log_is_measured(tmp_path: Path) -> None:
             count = broker.state.store.sync.times.count
             assert before < found[of("mqlake_log_sync_seconds_count")] <= count
             assert found[of("mqlake_dispatch_lag_seconds")] == 0
+
+    simulated.run(check())
+
+
+def test_each_tick_is_counted_by_its_messages(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(tmp_path) as broker:
+            broker.state.topics.make("Orders", 1)
+            store, before = broker.state.store, await scrape(broker)
+            await store.put_many([Message("Orders", b"x") for _ in range(5)])
+            store.core.tick()
+            store.core.tick()  # It has nothing to dispatch, and does not count.
+            found = await scrape(broker)
+            name = "mqlake_tick_messages"
+            for part, added in (("_count", 1), ("_sum", 5)):
+                key = of(f"{name}{part}")
+                assert found[key] - before[key] == added
+            for bound, added in (("4.0", 0), ("16.0", 1)):
+                key = of(f"{name}_bucket", le=bound)
+                assert found[key] - before[key] == added
 
     simulated.run(check())

@@ -39,6 +39,10 @@ DISPATCH_LAG = gauge(
     "seconds",
 )
 SYNC_TIMES = histogram("mqlake_log_sync", "Time of each sync of a file of the log.", "seconds")
+TICK_SIZES = histogram(
+    "mqlake_tick_messages",
+    "Messages that one tick of the store dispatched, of ticks that dispatched any.",
+)
 WRITABLE = gauge("mqlake_store_writable", "1 if the store accepts messages, 0 if not.")
 DISPATCH_FAILURES = counter("mqlake_dispatch_failures_total", "Dispatches that failed.")
 SERVICE_FAILURES = counter(
@@ -67,6 +71,7 @@ def samples(state: BrokerState, runtime: BrokerRuntime) -> Job[list[Sample]]:
         Sample(FLUSH_BEHIND, marks.end - marks.flushed, _LOCAL),
         Sample(DISPATCH_BEHIND, marks.end - marks.dispatched, _LOCAL),
         Sample(SYNC_TIMES, store.sync.times.copy()),
+        Sample(TICK_SIZES, store.dispatching.sizes.copy()),
         Sample(WRITABLE, health.not_writable is None),
         Sample(DISPATCH_FAILURES, health.dispatch_failures),
         Sample(SET_ASIDE, redelivery.set_aside),

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from math import inf
 from time import perf_counter
+from typing import Final
 
 from mqlake.errors import SyncError
+from mqlake.metrics.histogram import Histogram
 from mqlake.storage.clock import Clock
 from mqlake.storage.fork_guard import ForkGuard
 from mqlake.store.core.health import Health
@@ -19,6 +21,8 @@ LONGEST_TURN = 0.004
 """Seconds after which a tick leaves the rest to the next one, so that others are served: the first
 messages to thousands of queues create thousands of files.
 """
+_SIZES: Final = (1, 4, 16, 64, 256, 1024, 4096, 16_384, 65_536)
+"""Messages."""
 
 
 class Ticks:
@@ -26,6 +30,7 @@ class Ticks:
 
     Attributes:
         last: the time of the last dispatch, milliseconds.
+        sizes: how many messages each tick dispatched, of those that dispatched any.
     """
 
     def __init__(
@@ -39,6 +44,7 @@ class Ticks:
         self._log, self._dispatcher, self._watermarks = files.log, files.dispatcher, watermarks
         self._clock, self._health, self._fork_guard = clock, health, fork_guard
         self.last = clock.milliseconds()
+        self.sizes = Histogram(_SIZES)
 
     def run(self, seconds: float = inf) -> bool:
         """Dispatch everything that is confirmed: see `OwnedStore.tick`."""
@@ -48,7 +54,7 @@ class Ticks:
     def dispatch(self, seconds: float = inf) -> bool:
         """Dispatch as `run` does, also after the store was shut down."""
         self.last = self._clock.milliseconds()
-        health, is_over = self._health, True
+        health, is_over, before = self._health, True, self._dispatcher.count
         try:
             self._log.prepare_next()
             until = inf if seconds == inf else perf_counter() + seconds
@@ -59,6 +65,8 @@ class Ticks:
             health.fail(error)
         except Exception as error:  # noqa: BLE001 (whoever ticks goes on: a later tick may succeed)
             health.dispatch_failed(error)
+        if size := self._dispatcher.count - before:
+            self.sizes.add(size)
         health.update()
         return is_over
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 
+from mqlake.metrics.histogram import Histogram
 from mqlake.store.core.ticks import LONGEST_TURN
 from mqlake.store.loop.log_growth import LogGrowth
 from mqlake.store.owned_store import OwnedStore
@@ -30,6 +31,11 @@ class Dispatching:
     def count(self) -> int:
         """How many messages were dispatched since the start."""
         return self._core.dispatcher.count
+
+    @property
+    def sizes(self) -> Histogram:
+        """How many messages each turn dispatched since the start, of those that dispatched any."""
+        return self._core.ticks.sizes
 
     def soon(self) -> None:
         """Dispatch what was appended just now, with what is appended in the next milliseconds."""

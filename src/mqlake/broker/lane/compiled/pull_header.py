@@ -118,7 +118,7 @@ def _json_name(data, at, end):
 
 @inlined
 def _signature_end(data, at, end):
-    """Return the position after a signature in JSON, -1 if this is none."""
+    """Return the position after a signature in JSON, -1 if the text is not typical."""
     after = at + SIGNATURE_SIZE
     if after >= end:
         return -1
