@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command, request
 from mqlake.protocol.frames import encode
-from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
+from mqlake.remoting.stream.frame_reader import FrameReader
 from tests.attacks.broker_process import Attack
 from tests.broker.running import PATIENCE
 

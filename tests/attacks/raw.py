@@ -7,8 +7,8 @@ from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 
 from mqlake.protocol.command import Command
-from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
+from mqlake.remoting.stream.frame_reader import FrameReader
 
 
 @contextmanager

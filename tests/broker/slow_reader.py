@@ -9,8 +9,8 @@ from typing import Self
 
 from mqlake.protocol.command import Command
 from mqlake.protocol.frames import encode
-from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
+from mqlake.remoting.stream.frame_reader import FrameReader
 from tests.broker.running import PATIENCE, Running
 
 _KEPT = 1 << 16

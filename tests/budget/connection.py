@@ -8,9 +8,9 @@ from typing import Any
 
 from mqlake.protocol.command import RESPONSE, Command
 from mqlake.protocol.frames import encode
-from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.server import RemotingServer
+from mqlake.remoting.stream.frame_reader import FrameReader
 from tests.budget.meter import Meter
 
 _PATIENCE = 60.0

@@ -12,8 +12,8 @@ from mqlake.client.producer.send_frames import SendFrames
 from mqlake.protocol.frames import LENGTHS, encode
 from mqlake.protocol.headers.send import SendMessageHeaderV2
 from mqlake.protocol.unique_keys import UniqueKeys
-from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
+from mqlake.remoting.stream.frame_reader import FrameReader
 from mqlake.storage.clock import SystemClock
 
 TEXTS = st.text(

@@ -28,8 +28,8 @@ from mqlake.formats import (
     record,
     sys_flag,
 )
-from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
+from mqlake.remoting.stream.frame_reader import FrameReader
 from tests.formats.golden_log import record_bytes
 from tests.formats.hex_blocks import PAGES, ROOT, HexBlock, hex_blocks
 

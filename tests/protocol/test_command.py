@@ -9,8 +9,8 @@ from mqlake.protocol.errors import HeaderError
 from mqlake.protocol.frames import encode
 from mqlake.protocol.header import Header, Int32, Int64, to_fields
 from mqlake.protocol.json_header import decode_typed
-from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
+from mqlake.remoting.stream.frame_reader import FrameReader
 from tests.protocol.messages import binary_header, frame, json_header, pair
 
 

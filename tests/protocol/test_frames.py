@@ -12,8 +12,8 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, Serialization, oneway, request, response
 from mqlake.protocol.errors import FrameError
 from mqlake.protocol.frames import encode
-from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
+from mqlake.remoting.stream.frame_reader import FrameReader
 from tests.protocol.messages import SEND_FIELDS, binary_header, frame, json_header, pair
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

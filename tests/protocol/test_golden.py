@@ -14,8 +14,8 @@ from mqlake.protocol.headers.namesrv import GetRouteInfoHeader
 from mqlake.protocol.headers.pull import PullHeader
 from mqlake.protocol.headers.send import SendMessageHeaderV2
 from mqlake.protocol.json_header import decode_typed
-from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
+from mqlake.remoting.stream.frame_reader import FrameReader
 
 GOLDEN = Path(__file__).parent / "golden"
 NAMES = ("send", "send_batch", "pull", "heartbeat", "route", "update_offset")

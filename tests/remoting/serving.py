@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from mqlake.protocol.command import Command
 from mqlake.remoting.client import RemotingClient
-from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.latencies import Latencies
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.route import Check, Handler, Route
 from mqlake.remoting.server import RemotingServer
+from mqlake.remoting.stream.frame_reader import FrameReader
 from mqlake.remoting.tls.options import ClientTls, ServerTls
 from mqlake.store.bounds import networks
 

@@ -19,11 +19,11 @@ from mqlake.protocol.header import Header, Int32
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.frame_reader import FrameReader, Frames
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.request_router import RequestRouter
 from mqlake.remoting.route import Check, Route
 from mqlake.remoting.server import RemotingServer
+from mqlake.remoting.stream.frame_reader import FrameReader, Frames
 from tests.remoting.serving import PATIENCE, Raw
 
 SEND, READ = RequestCode.SEND_MESSAGE, RequestCode.QUERY_MESSAGE

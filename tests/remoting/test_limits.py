@@ -121,7 +121,7 @@ def test_silent_connections_are_closed(caplog: pytest.LogCaptureFixture) -> None
             before = active.last_active
             await still_serves(served)
             assert active.last_active > before
-            silent.last_active -= 3  # instead of a wait
+            silent._wire.last_active -= 3  # instead of a wait
             assert await raw.is_closed()
             await still_serves(served)
             assert set(served.server.peers) == {active}

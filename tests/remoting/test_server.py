@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import socket
+import weakref
 
 import pytest
 
@@ -18,7 +20,7 @@ from mqlake.remoting.connection import Peer
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 from mqlake.remoting.server import RemotingServer
 from tests.remoting.serving import PATIENCE, Raw, is_closed, serving
-from tests.until import rounds
+from tests.until import rounds, until
 
 ASK = RequestCode.HEART_BEAT
 
@@ -315,3 +317,26 @@ def test_a_stop_that_is_cancelled_closes_the_port() -> None:
 
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", asyncio.run(run()))).close()
+
+
+def test_a_lost_connection_is_freed_without_the_garbage_collector() -> None:
+    """The broker collects garbage of the oldest generation only while it is mostly idle."""
+
+    async def run() -> None:
+        async with serving({ASK: echo}) as served:
+            raw = await Raw.open(served.port)
+            raw.writer.write(encode(request(ASK)))
+            await raw.command()
+            (peer,) = served.server.peers
+            found = weakref.ref(peer)
+            del peer
+            gc.disable()
+            try:
+                await raw.close()
+                await until(lambda: not served.server.peers)
+                await asyncio.sleep(0)
+                assert found() is None
+            finally:
+                gc.enable()
+
+    asyncio.run(run())

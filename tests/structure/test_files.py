@@ -15,7 +15,6 @@ LINES = 40
 FULL = {
     "dispatch/compiled": 25,
     "formats": 31,
-    "remoting": 21,
 }
 """How many files are in a folder, if there are more. Lower a number; add none."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import count
 
 from mqlake.protocol.command import Command
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
@@ -11,17 +12,26 @@ _LOOK = 0.05
 """Seconds between two checks for late responses: a timer for each request would cost a tenth of the
 request.
 """
+_LAST_OPAQUE = 2**31 - 1
 
 
 class AwaitedResponses:
-    """Passes each response to the sender of its request."""
+    """Numbers the requests of one connection, and passes each response to its request's sender."""
 
-    __slots__ = ("_awaited", "_timer")
+    __slots__ = ("_awaited", "_opaques", "_timer")
 
     def __init__(self) -> None:
         # With the time until which it is awaited.
         self._awaited: dict[int, tuple[asyncio.Future[Command], float]] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._opaques = count(1)
+
+    def next_opaque(self) -> int:
+        """Return the number of the next request."""
+        opaque = next(self._opaques)
+        if opaque == _LAST_OPAQUE:
+            self._opaques = count(1)
+        return opaque
 
     def expect(
         self, loop: asyncio.AbstractEventLoop, opaque: int, seconds: float

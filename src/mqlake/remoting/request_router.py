@@ -16,11 +16,11 @@ from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.header import Header
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
-from mqlake.remoting.frame_reader import Frames, RunKind
 from mqlake.remoting.latencies import ONEWAY as ONEWAY_RESULT
 from mqlake.remoting.latencies import Latencies, RequestKind
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.route import Answer, Check, Route
+from mqlake.remoting.stream.frame_reader import Frames, RunKind
 
 _log: Final = logging.getLogger("mqlake.remoting")
 

@@ -10,7 +10,7 @@ from mqlake.protocol.command import Command, Serialization
 from mqlake.protocol.header import Header
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.frame_reader import Frames
+from mqlake.remoting.stream.frame_reader import Frames
 
 Answer = Command | bytes | None
 Handler = Callable[[Peer, Command], Answer | Coroutine[Any, Any, Answer]]

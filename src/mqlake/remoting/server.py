@@ -160,7 +160,7 @@ class RemotingServer:
     def connect(self, transport: asyncio.Transport) -> Peer:
         """Serve a client that is in this process, as if it had connected to a port.
 
-        To be called once the server has started. The client passes its frames to `Peer.receive`,
+        To be called once the server has started. The client passes its frames to `Inlet.receive`,
         and `Peer.connection_lost` ends the connection.
 
         Args:
@@ -209,7 +209,7 @@ class RemotingServer:
         now = self._shared.loop.time()
         some = list(islice(peers, _AT_ONCE))
         for peer in some:
-            peer.note_directly_read()
+            peer.inlet.note_directly_read()
             if self._limits.idle and peer.last_active < now - self._limits.idle:
                 peer.close(f"silent for {self._limits.idle:g} s")
             elif self._limits.frame_time:

@@ -10,12 +10,12 @@ from mqlake.protocol import json_header
 from mqlake.protocol.header import Header
 from mqlake.protocol.signature import Credentials
 from mqlake.remoting.complaints import Complaints
-from mqlake.remoting.frame_reader import RunKind
 from mqlake.remoting.latencies import Latencies
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.memory_budget import Holder, MemoryBudget
 from mqlake.remoting.quotas.quotas import Counted, Quotas
 from mqlake.remoting.shares import Shares, owner_of
+from mqlake.remoting.stream.frame_reader import RunKind
 from mqlake.remoting.tls.handshakes import Handshakes
 from mqlake.remoting.tls.layer import Below
 from mqlake.remoting.turns import Turns
@@ -37,8 +37,17 @@ class SharedConnection(Counted, Holder, Protocol):
 
     is_relayed: bool
 
+    @property
+    def is_limited(self) -> bool:
+        """Return whether its next request must be counted for a limit, or would be refused."""
+        ...
+
     def flush(self) -> None:
         """Write what was sent."""
+        ...
+
+    def close(self, reason: str) -> None:
+        """Close the connection; data that was sent before is still written."""
         ...
 
 
@@ -49,9 +58,9 @@ M_contra = TypeVar("M_contra", bound=SharedConnection, contravariant=True)
 class DirectReader(Protocol[M_contra]):
     """Receives from the sockets of some connections, and answers there what it knows.
 
-    A connection is offered to it once `Peer.note_suitable` was called. It passes everything else to
-    `Peer.receive`, in the order of its arrival. It reads a connection only while
-    `Peer.may_be_read_directly` is true: then nothing waits to be written, and nothing that arrived
+    A connection is offered to it once `Inlet.note_suitable` was called. It passes everything else
+    to `Inlet.receive`, in the order of its arrival. It reads a connection only while
+    `Inlet.may_be_read_directly` is true: then nothing waits to be written, and nothing that arrived
     before waits to be served.
     """
 
@@ -158,6 +167,10 @@ class Shared(Generic[M]):
         if self.budget.used > self.budget.limit:
             return self._full
         return self._busy if self.turns.waiting else self.buffer
+
+    def note_reading(self, peer: M) -> None:
+        """Note that data has arrived from a connection."""
+        self.last_read = peer
 
     def will_write(self, peer: M) -> None:
         """Flush a connection once this round of the loop is over."""

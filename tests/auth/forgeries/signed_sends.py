@@ -19,8 +19,8 @@ from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.signature import ACCESS_KEY, SECURITY_TOKEN, SIGNATURE, Credentials, signature
-from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
+from mqlake.remoting.stream.frame_reader import FrameReader
 from tests.auth.forgeries.gate import EVERYBODY, GONE, POOR, ROOT, Gate, is_signed
 from tests.broker.send.random_sends import KEY, USUAL, USUAL_IN_BATCHES, random_fields
 from tests.mutated_bytes import mutated

@@ -21,7 +21,7 @@ from mqlake.protocol.command import Serialization, request
 from mqlake.protocol.frames import encode
 from mqlake.protocol.headers.pull import COMMITS_OFFSET, HAS_SUBSCRIPTION, PullHeader
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.frame_reader import Frames
+from mqlake.remoting.stream.frame_reader import Frames
 from mqlake.store.append.message import Message
 from mqlake.store.results import QueueRange
 from tests.broker.pull.pulls import GROUP, pull_header

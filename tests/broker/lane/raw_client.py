@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import ClassVar, Self
 
 from mqlake.protocol.command import Command, Serialization
-from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
+from mqlake.remoting.stream.frame_reader import FrameReader
 from tests.broker.running import PATIENCE, Running
 from tests.broker.send.random_sends import KEY, made
 from tests.protocol.messages import SEND_FIELDS

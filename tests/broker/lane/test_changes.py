@@ -140,7 +140,7 @@ def test_a_broker_without_a_lane(tmp_path: Path) -> None:
             client = await RawClient.connect(broker)
             for number in range(3):
                 await one(client, number)
-            assert not any(peer.is_read_directly for peer in broker.broker.peers)
+            assert not any(peer.inlet.is_read_directly for peer in broker.broker.peers)
             await RawClient.close_all()
 
     asyncio.run(run())

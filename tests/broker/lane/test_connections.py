@@ -205,9 +205,9 @@ def test_connections_that_are_read_are_not_silent(tmp_path: Path) -> None:
     async def run() -> None:
         async with with_lane(tmp_path) as (broker, calls):
             client = await joined(broker)
-            (peer,) = (peer for peer in broker.broker.peers if peer.is_read_directly)
+            (peer,) = (peer for peer in broker.broker.peers if peer.inlet.is_read_directly)
             before = served(calls)
-            peer.last_active = 0.0
+            peer._wire.last_active = 0.0
             await client.ask(usual(1))
             assert served(calls) == before + 1
             server: Any = broker.broker

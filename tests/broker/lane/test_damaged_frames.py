@@ -11,8 +11,8 @@ import pytest
 from mqlake.broker.lane.choice import is_chosen
 from mqlake.protocol.command import Command
 from mqlake.protocol.errors import FrameError
-from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
+from mqlake.remoting.stream.frame_reader import FrameReader
 from tests.broker.lane.lanes import served, with_lane
 from tests.broker.lane.raw_client import KINDS, RawClient, usual
 from tests.broker.lane.test_connections import bodies

@@ -378,7 +378,7 @@ def leave_with_parts(patch: pytest.MonkeyPatch) -> None:
         note(lane, kernel)
         if reasons[0] == layout.UNSENT:
             for peer in list(lane._seats):
-                peer.read_indirectly()
+                peer.inlet.read_indirectly()
 
     patch.setattr(LaneKernel, "serve", served)
     patch.setattr(Lane, "_note", noted)
@@ -402,7 +402,7 @@ def test_answers_that_a_socket_does_not_take(
             client = await Client.connect(broker, None)
             await pull_all(client, 0, 1)
             for peer in broker.broker.peers:
-                of_broker: Any = peer._transport.get_extra_info("socket")  # type: ignore[attr-defined]
+                of_broker: Any = peer._wire._transport.get_extra_info("socket")  # type: ignore[attr-defined]
                 of_broker.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
             reasons, do = list[int](), Lane._do  # type: ignore[attr-defined]
 

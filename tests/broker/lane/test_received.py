@@ -19,7 +19,7 @@ from mqlake.broker.lane.kernel import LaneKernel
 from mqlake.broker.lane.lane import Lane
 from mqlake.protocol.codes import ResponseCode
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.frame_reader import Frames
+from mqlake.remoting.stream.frame_reader import Frames
 from tests import simulated
 from tests.broker.running import running
 from tests.broker.send.bursts import QUEUES, in_bursts, mixed, mixed_batches, outcome, stored, told

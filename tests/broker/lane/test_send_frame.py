@@ -18,8 +18,8 @@ from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command, Serialization
 from mqlake.protocol.headers.send import SendMessageHeaderV2
 from mqlake.protocol.unique_keys import UniqueKeys
-from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
+from mqlake.remoting.stream.frame_reader import FrameReader
 from mqlake.storage.clock import SystemClock
 from tests.broker.send.random_sends import (
     BATCH_FIELDS,

@@ -133,7 +133,7 @@ class Streams:
             port = client.writer.get_extra_info("sockname")[1]
             for peer in self._broker.broker.peers:
                 if peer.address.endswith(f":{port}"):
-                    peer.read_indirectly()
+                    peer.inlet.read_indirectly()
 
     def _count_rests(self) -> int:
         lane = self._broker_lane()
@@ -262,9 +262,8 @@ def test_a_rest_that_stays_is_passed_on(tmp_path: Path) -> None:
                 while len(lane._kernel.rests):  # noqa: ASYNC110 (no event says so)
                     await asyncio.sleep(0.01)
             assert lane._kernel.rests.held == 0
-            assert [peer.unfinished for peer in broker.broker.peers if peer.unfinished] == [
-                len(frame) - 1
-            ]
+            held = [peer.inlet.unfinished for peer in broker.broker.peers]
+            assert [size for size in held if size] == [len(frame) - 1]
             client.writer.write(frame[-1:])
             (answer,) = await client.answers(1)
             assert answer.opaque == 1

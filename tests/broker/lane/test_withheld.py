@@ -16,8 +16,8 @@ from mqlake.broker.lane.choice import is_chosen
 from mqlake.formats.message_batch import decode_batch, encode_batch
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, Serialization
-from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
+from mqlake.remoting.stream.frame_reader import FrameReader
 from tests import simulated
 from tests.broker.lane.test_received import switch
 from tests.broker.live.observing import change

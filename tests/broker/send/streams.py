@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 from mqlake.protocol.command import Command
-from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
+from mqlake.remoting.stream.frame_reader import FrameReader
 from tests.broker.running import PATIENCE, Running, to
 from tests.broker.send.random_sends import (
     KEY,

@@ -9,8 +9,8 @@ from typing import Any
 
 from mqlake.protocol.command import Command
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.frame_reader import FrameReader, Frames
 from mqlake.remoting.limits import Limits
+from mqlake.remoting.stream.frame_reader import FrameReader, Frames
 
 Serve = Callable[["Link", Command], None]
 

@@ -22,8 +22,8 @@ from mqlake.protocol.frames import encode
 from mqlake.protocol.headers.send import SendMessageHeaderV2
 from mqlake.protocol.json_header import decode_typed
 from mqlake.remoting.client import RemotingClient
-from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
+from mqlake.remoting.stream.frame_reader import FrameReader
 from tests.broker.lane.test_batches import batch_of, logs, put_both
 from tests.broker.lane.test_send_frame import check
 from tests.broker.send.random_sends import hostile_body, mutated, mutated_batches

@@ -12,8 +12,8 @@ from typing import Final
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from mqlake.protocol.command import Command
-from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
+from mqlake.remoting.stream.frame_reader import FrameReader
 from tests.remoting.serving import Raw
 
 HANDSHAKE: Final = 22

@@ -19,7 +19,7 @@ from mqlake.protocol.command import request
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.send import SendMessageHeaderV2
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.frame_reader import Frames
+from mqlake.remoting.stream.frame_reader import Frames
 from mqlake.store.queues.queue_kind import kind_of
 
 if TYPE_CHECKING:

@@ -32,9 +32,9 @@ from mqlake.formats.host import V4_SIZE
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Serialization
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.frame_reader import Frames
 from mqlake.remoting.route import Route
 from mqlake.remoting.server import RemotingServer
+from mqlake.remoting.stream.frame_reader import Frames
 
 CODES: Final = frozenset({int(RequestCode.SEND_MESSAGE_V2), int(RequestCode.SEND_BATCH_MESSAGE)})
 """The request codes of sends that the kernel knows."""
@@ -100,17 +100,17 @@ class Lane:
         if self._kernel is None and not self._is_loaded():  # As long as only pulls arrive.
             return
         kernel = self._kernel
-        if kernel is None or peer.is_read_directly or not self._is_open():
+        if kernel is None or peer.inlet.is_read_directly or not self._is_open():
             return
-        if peer.unfinished > layout.LONGEST_FRAME:
+        if peer.inlet.unfinished > layout.LONGEST_FRAME:
             return
-        if peer.unfinished and not kernel.may_keep_rest(host_of(peer.address)):
+        if peer.inlet.unfinished and not kernel.may_keep_rest(host_of(peer.address)):
             return
         if (seat := self._seats.enter(peer)) is None:
             return
-        kernel.enter(*seat, peer.take_unfinished())
+        kernel.enter(*seat, peer.inlet.take_unfinished())
         self._note_rests(kernel)
-        peer.pause_transport()
+        peer.inlet.note_joined()
         if not self._is_watched:
             self._is_watched = True
             self._loop.add_reader(self._seats.epoll, self._turn)
@@ -118,11 +118,11 @@ class Lane:
     def leave(self, peer: Peer) -> None:
         """Stop reading a connection. What is received already is still served."""
         socket, kernel = self._seats.leave(peer), self._kernel
-        peer.note_left()
+        peer.inlet.note_left()
         if socket is None or kernel is None:
             return
         if (data := kernel.leave(socket)) and not peer.is_closed:
-            peer.receive(data)
+            peer.inlet.receive(data)
 
     def last_read(self, peer: Peer) -> float:
         """Return when a connection that is read here was last read."""
@@ -171,7 +171,7 @@ class Lane:
     def clear(self) -> None:
         """Let the transports of all connections read them again."""
         for peer in self._seats:
-            peer.read_indirectly()
+            peer.inlet.read_indirectly()
 
     def _is_open(self) -> bool:
         """Return whether sends may be served, by the current settings."""
@@ -215,7 +215,7 @@ class Lane:
         finally:
             self._taken = None
         if frames.at > begin:
-            peer.note_suitable()
+            peer.inlet.note_suitable()
         return 0
 
     def _serve_bytes(self, kernel: LaneKernel, peer: Peer, host: bytes, frames: Frames) -> bool:
@@ -336,8 +336,8 @@ class Lane:
         if withheld:
             self._withheld.add(withheld, self._sends.usual().answers.failed)
             for one in withheld:
-                if not one.peer.may_be_read_directly:
-                    one.peer.read_indirectly()
+                if not one.peer.inlet.may_be_read_directly:
+                    one.peer.inlet.read_indirectly()
 
     def _peer(self, connection: int) -> Peer | None:
         """Return the connection with a number."""
@@ -354,7 +354,7 @@ class Lane:
         if peer is None:
             kernel.take()
         elif reason == layout.UNREAD:
-            peer.read_indirectly()
+            peer.inlet.read_indirectly()
         elif not self._ask(kernel, peer, reason):
             self._pass_on(kernel, peer, reason)
 
@@ -376,11 +376,11 @@ class Lane:
         if data:
             # Whoever signs a request among these is the last one who has signed one.
             kernel.note_signer(kernel.numbers[layout.CONNECTION], 0)
-            peer.receive(data)
+            peer.inlet.receive(data)
         usual = kernel.take_served(kernel.numbers[layout.CONNECTION]) if is_first and data else 1
         may_stay = self._seats.note_other(peer, usual)
-        if not may_stay or not peer.may_be_read_directly:
-            peer.read_indirectly()
+        if not may_stay or not peer.inlet.may_be_read_directly:
+            peer.inlet.read_indirectly()
 
     # Incomplete frames
 
@@ -401,4 +401,4 @@ class Lane:
         """Pass frames that began so many seconds ago to their connections."""
         for socket in kernel.rests.old(monotonic_ns() - int(age * 1e9)):
             if (peer := self._seats.peer(socket)) is not None:
-                peer.read_indirectly()
+                peer.inlet.read_indirectly()

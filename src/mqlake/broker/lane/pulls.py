@@ -33,8 +33,8 @@ from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Serialization
 from mqlake.protocol.frames import header_at
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.frame_reader import Frames
 from mqlake.remoting.route import Route
+from mqlake.remoting.stream.frame_reader import Frames
 from mqlake.store.port import MappedView
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class LanePulls:
             # Before anything can fail: nobody else answers these pulls.
             peer.send(self._answers[: numbers[layout.TO]].tobytes())
             self.apply(perf_counter() - begin)
-            peer.note_suitable()
+            peer.inlet.note_suitable()
         return count
 
     def leave_next(self, peer: Peer) -> None:

@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from itertools import count
 from typing import Final
 
 from mqlake.protocol.command import RESPONSE, Command, Serialization
@@ -23,7 +22,6 @@ from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 
 _log: Final = logging.getLogger("mqlake.proxy")
 
-_LAST_OPAQUE: Final = 2**31 - 1
 _JSON: Final = int(Serialization.JSON)
 _BINARY: Final = int(Serialization.ROCKETMQ)
 _LAST_BINARY_CODE: Final = 2**15 - 1
@@ -56,7 +54,6 @@ class BrokerLink(asyncio.Transport):
         self._pushed, self._closed = pushed, closed
         self._loop = asyncio.get_running_loop()
         self._awaited = AwaitedResponses()
-        self._opaques = count(1)
         self._waiting: list[bytes] = []
         self._in_flight, self._is_used = 0, True
         self._tasks: set[asyncio.Task[None]] = set()
@@ -82,7 +79,7 @@ class BrokerLink(asyncio.Transport):
         """
         if self.is_closed:
             raise ConnectionFailedError(f"{self.address}: the broker has closed the connection")
-        opaque = self._next_opaque()
+        opaque = self._awaited.next_opaque()
         if isinstance(command, Command):
             command.opaque = opaque
             command.serialization = _BINARY if command.code <= _LAST_BINARY_CODE else _JSON
@@ -140,17 +137,11 @@ class BrokerLink(asyncio.Transport):
             self._peer.flush()  # The broker believes that these answers have arrived.
         self._lose()
 
-    def _next_opaque(self) -> int:
-        opaque = next(self._opaques)
-        if opaque == _LAST_OPAQUE:
-            self._opaques = count(1)
-        return opaque
-
     def _send(self, frame: bytes) -> None:
         if self._is_paused or self._waiting:
             self._waiting.append(frame)
         else:
-            self._peer.receive(frame)
+            self._peer.inlet.receive(frame)
 
     # The broker's side writes
 
@@ -214,7 +205,7 @@ class BrokerLink(asyncio.Transport):
     def _drain(self) -> None:
         self._is_draining = False
         while self._waiting and not self._is_paused and not self.is_closed:
-            self._peer.receive(self._waiting.pop(0))
+            self._peer.inlet.receive(self._waiting.pop(0))
 
     def is_closing(self) -> bool:
         """Return whether the connection is closed."""

@@ -124,6 +124,10 @@ class FrameReader:
         """Bytes held of a frame that is not complete."""
         return self._need if self._filled else len(self._rest)
 
+    def note_moved(self, now: float) -> None:
+        """Count an incomplete frame as progressing: it could not, because it was not read."""
+        self.moved = now
+
     def clear(self) -> None:
         """Release what is held of a frame that is not complete."""
         self._rest, self._buffer, self._filled = bytearray(), bytearray(), 0

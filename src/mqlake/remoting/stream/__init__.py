@@ -1,0 +1,1 @@
+"""The two directions of one connection, and the transport below them."""
