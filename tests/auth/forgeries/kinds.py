@@ -22,6 +22,7 @@ from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.frames import decode, encode
 from mqlake.protocol.signature import ACCESS_KEY, SIGNATURE, signed
 from tests.auth.forgeries.gate import EVERYBODY, GONE, POOR, ROOT, SECRETS, Gate, is_signed
+from tests.auth.forgeries.signed_pulls import signed_pulls
 from tests.auth.forgeries.signed_sends import signed_sends
 from tests.auth.requests import EXAMPLES, body_of
 from tests.mutated_bytes import mutated
@@ -249,6 +250,7 @@ KINDS: dict[str, Forgery] = {
     "bodies": bodies,
     "policies": policies,
     "signed sends": signed_sends,
+    "signed pulls": signed_pulls,
 }
 """Each kind of forgery has the same share."""
 

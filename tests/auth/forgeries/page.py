@@ -14,13 +14,13 @@ Signed requests of all codes are forged before they reach the checks of a broker
 permissions: bytes of their frames are changed; signatures are made up, cut, extended, and taken
 from other requests and users; header fields are renamed, exchanged, added and removed after the
 signature; a user without permissions signs requests with any names and bodies; policies are read
-from mutated JSON, and compared with RocketMQ's algorithm; signed sends, honest and forged, are
-judged by the kernel of the broker's lane, too.
+from mutated JSON, and compared with RocketMQ's algorithm; signed sends and pulls, honest and
+forged, are judged by the kernels of the broker's lane, too.
 
 A violation is a request that reaches a handler although nobody has signed exactly its content, or
-without a permission; a send that the lane accepts and the checks refuse; a decision that is not
-RocketMQ's; an exception; an honest request that is
-refused; or a password in an answer, a log line or a traceback."""
+without a permission; a send or a pull that the lane accepts and the checks refuse; a decision that
+is not RocketMQ's; an exception; an honest request that is refused; or a password in an answer, a
+log line or a traceback."""
 
 
 def write(outcome: Outcome, seed: int, seconds: float) -> None:

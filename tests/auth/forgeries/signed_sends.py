@@ -121,9 +121,9 @@ def honest(gate: Gate, chance: random.Random) -> str:
     """Return what is wrong with how the kernel judges a typical send as clients sign it."""
     user, fields = chance.choice((ROOT, POOR)), _fields(chance)
     fields["a"], body = "group", _body(chance)
-    pairs = _sign(chance, fields, body, user, 513)
+    pairs = sign(chance, fields, body, user, 513)
     is_json = chance.random() < 0.5
-    header = _json(chance, pairs, 513, is_odd=False) if is_json else _binary(pairs, 513)
+    header = (json_header if is_json else binary_header)(pairs, 513)
     data = frame(header, body, int(not is_json))
     if not _kernel(gate).accepts(data, user.access_key):
         return f"signed send: the kernel refuses an honest one: {data.hex()}"
@@ -140,11 +140,13 @@ def drawn(chance: random.Random) -> tuple[Credentials, bytes]:
     if chance.random() < 0.1:
         name = chance.choice((SECURITY_TOKEN, "_UNIQUE_KEY_QUERY", "o", "A", "AccessKe", "aa", ""))
         fields[name] = chance.choice(_VALUES)
-    pairs = _sign(chance, fields, body, user, version)
+    pairs = sign(chance, fields, body, user, version)
     for _ in range(chance.choice((0, 0, 1, 1, 2))):
         pairs, body = changed_fields(chance, pairs, body)
     is_json = chance.random() < 0.5
-    header = _json(chance, pairs, version) if is_json else _binary(pairs, version)
+    header = (
+        json_header(pairs, version, chance=chance) if is_json else binary_header(pairs, version)
+    )
     data = frame(header, body, int(not is_json))
     if chance.random() < 0.2:
         data = mutated(data, chance, _ODD)
@@ -158,14 +160,11 @@ def unmutated(chance: random.Random, users: Sequence[Credentials], opaque: int) 
     it as a whole.
     """
     body, fields = _body(chance), _fields(chance)
-    pairs = _sign(chance, fields, body, chance.choice(users), 513)
+    pairs = sign(chance, fields, body, chance.choice(users), 513)
     if chance.random() < 0.7:
         pairs, body = changed_fields(chance, pairs, body)
     is_json = chance.random() < 0.5
-    if is_json:
-        header = _json(chance, pairs, 513, opaque, is_odd=False)
-    else:
-        header = _binary(pairs, 513, opaque)
+    header = (json_header if is_json else binary_header)(pairs, 513, opaque)
     return frame(header, body, int(not is_json))
 
 
@@ -181,14 +180,20 @@ def _body(chance: random.Random) -> bytes:
     return zlib.compress(body) if chance.random() < 0.3 else body
 
 
-def _sign(
-    chance: random.Random, fields: dict[str, str], body: bytes, user: Credentials, version: int
+def sign(
+    chance: random.Random,
+    fields: dict[str, str],
+    body: bytes,
+    user: Credentials,
+    version: int,
+    *,
+    is_shuffled: bool = True,
 ) -> Pairs:
-    """Return the fields with a signature, in any order."""
+    """Return the fields with a signature, in any order if that is wanted."""
     whole = {**fields, ACCESS_KEY: user.access_key}
     right = signature(whole, body, user.secret_key, version)
     pairs: Pairs = [*whole.items(), (SIGNATURE, right)]
-    if chance.random() < 0.5:
+    if is_shuffled and chance.random() < 0.5:
         chance.shuffle(pairs)
     return pairs
 
@@ -301,39 +306,51 @@ def _code(pairs: Pairs) -> int:
     return int(RequestCode.SEND_BATCH_MESSAGE if is_batch else RequestCode.SEND_MESSAGE_V2)
 
 
-def _binary(pairs: Pairs, version: int, opaque: int = 7) -> bytes:
-    """Return a binary header. What has no value is left out, as Java does."""
+def binary_header(pairs: Pairs, version: int, opaque: int = 7, *, code: int = 0) -> bytes:
+    """Return a binary header. What has no value is left out, as Java does.
+
+    Args:
+        code: without it, that of sends.
+    """
     texts = b"".join(
         pair(name.encode("utf-8", "replace"), value.encode("utf-8", "replace"))
         for name, value in pairs
         if value is not None
     )
-    return struct.pack(">hBhiiii", _code(pairs), 0, version, opaque, 0, 0, len(texts)) + texts
+    start = struct.pack(">hBhiiii", code or _code(pairs), 0, version, opaque, 0, 0, len(texts))
+    return start + texts
 
 
-def _json(
-    chance: random.Random, pairs: Pairs, version: int, opaque: int = 7, *, is_odd: bool = True
+def json_header(
+    pairs: Pairs,
+    version: int,
+    opaque: int = 7,
+    *,
+    chance: random.Random | None = None,
+    code: int = 0,
 ) -> bytes:
-    """Return a header in JSON, now and then written as no client writes it."""
-    text = ",".join(
-        f"{_text(chance, name, is_odd)}:{_text(chance, value, is_odd)}" for name, value in pairs
-    )
+    """Return a header in JSON, now and then written as no client writes it if there is a chance.
+
+    Args:
+        code: without it, that of sends.
+    """
+    text = ",".join(f"{_text(chance, name)}:{_text(chance, value)}" for name, value in pairs)
     members = [
-        f'"code":{_code(pairs)}', f'"extFields":{{{text}}}', '"flag":0',
+        f'"code":{code or _code(pairs)}', f'"extFields":{{{text}}}', '"flag":0',
         '"language":"JAVA"', f'"opaque":{opaque}', '"serializeTypeCurrentRPC":"JSON"',
         f'"version":{version}',
     ]  # fmt: skip
-    if is_odd and chance.random() < 0.1:
+    if chance is not None and chance.random() < 0.1:
         chance.shuffle(members)
-    if is_odd and chance.random() < 0.05:
+    if chance is not None and chance.random() < 0.05:
         members.append(chance.choice(members))
-    separator = ", " if is_odd and chance.random() < 0.05 else ","
+    separator = ", " if chance is not None and chance.random() < 0.05 else ","
     return ("{" + separator.join(members) + "}").encode("utf-8", "replace")
 
 
-def _text(chance: random.Random, value: str | None, is_odd: bool) -> str:
-    if value is None or not is_odd or chance.random() < 0.95:
-        return json.dumps(value, ensure_ascii=not is_odd or chance.random() < 0.5)
+def _text(chance: random.Random | None, value: str | None) -> str:
+    if value is None or chance is None or chance.random() < 0.95:
+        return json.dumps(value, ensure_ascii=chance is None or chance.random() < 0.5)
     escaped = "".join(
         f"\\u{ord(each):04x}" if ord(each) < 1 << 16 and chance.random() < 0.2 else each
         for each in json.dumps(value)[1:-1].replace("\\", "")

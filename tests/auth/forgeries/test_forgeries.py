@@ -12,7 +12,7 @@ from mqlake.auth import authentication
 from mqlake.dispatch.kernel import is_compiled
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.signature import signed
-from tests.auth.forgeries import signed_sends
+from tests.auth.forgeries import signed_pulls, signed_sends
 from tests.auth.forgeries.gate import GONE, POOR, ROOT, Gate, is_signed
 from tests.auth.forgeries.kinds import KINDS, example, judged
 from tests.auth.forgeries.run import run, searched
@@ -60,6 +60,27 @@ def test_the_lane_accepts_honest_sends(tmp_path: Path) -> None:
     gate = Gate(tmp_path)
     found = [signed_sends.honest(gate, random.Random(seed)) for seed in range(300)]
     assert set(found) == {""}
+
+
+@pytest.mark.skipif(not is_compiled(), reason="there is no lane")
+def test_the_lane_accepts_honest_pulls(tmp_path: Path) -> None:
+    gate = Gate(tmp_path)
+    found = [signed_pulls.honest(gate, random.Random(seed)) for seed in range(300)]
+    assert set(found) == {""}
+
+
+@pytest.mark.skipif(not is_compiled(), reason="there is no lane")
+def test_pulls_that_the_lane_does_not_check_are_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate(tmp_path)
+
+    def accepts(*_: object) -> bool:
+        return True
+
+    monkeypatch.setattr(signed_pulls.PullGate, "accepts", accepts)
+    found = [signed_pulls.signed_pulls(gate, random.Random(seed)) for seed in range(100)]
+    assert any("accepts what is refused" in each for each in found)
 
 
 @pytest.mark.skipif(not is_compiled(), reason="there is no lane")

@@ -96,7 +96,7 @@ class PullDecisions:
         signed = signed_text(request) if SIGNATURE in request.fields else None
         if self.users.are_checked and signed is None:
             return None
-        if not _is_read_as(text, request, header):
+        if not is_read_as(text, request, header):
             return None
         try:
             allowed, wanted = self._pulls.check(peer, request, header)
@@ -171,7 +171,7 @@ def decode(kind: int, data: bytes) -> Command:
     return binary_header.decode(data) if binary else json_header.decode(data)
 
 
-def _is_read_as(text: GappedText, request: Command, header: PullHeader) -> bool:
+def is_read_as(text: GappedText, request: Command, header: PullHeader) -> bool:
     """Return whether a header with other numbers is read as the same one with these numbers."""
     for numbers, signature in zip(_SAMPLES, _SIGNATURES, strict=True):
         queue_id, offset, commit, opaque = numbers
