@@ -43,9 +43,10 @@ class ConfigFile(Generic[C]):
     """A configuration file that only this process writes.
 
     Attributes:
-        known: the content of the file when it was loaded; defaults if it did not exist.
+        known: the content of the file when it was loaded; defaults if it did not exist, or after
+            `hand_over`.
         fields: all members of its object when it was loaded, including those that `known` does not
-            have.
+            have, except those that `hand_over` names.
         version: counts the changes of the table.
         changes: how often it has changed since it was loaded.
         written: how many of the changes are durable.
@@ -63,6 +64,7 @@ class ConfigFile(Generic[C]):
     ) -> None:
         self._directory, self._clock = directory, clock
         self._path = _path(kind)
+        self._kind = kind
         self.known, self.fields, self._has_good_file = found or (convert({}, kind), {}, True)
         is_counted = self.known.data_version != DataVersion()
         now = clock.milliseconds()
@@ -78,6 +80,16 @@ class ConfigFile(Generic[C]):
             StoreError: the file and its backup are both damaged, or cannot be read.
         """
         return cls(directory, kind, clock, _load(directory, _path(kind), kind))
+
+    def hand_over(self, *members: str) -> C:
+        """Return `known`, and forget it and members of the file, which can be large.
+
+        Args:
+            members: names of those that the caller's tables replace in each write.
+        """
+        known, self.known = self.known, convert({}, self._kind)
+        self.fields = {name: each for name, each in self.fields.items() if name not in members}
+        return known
 
     @property
     def changed(self) -> bool:

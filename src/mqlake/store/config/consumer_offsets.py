@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Mapping
 from mqlake.formats.config import ConsumerOffsets, DataVersion
 from mqlake.formats.config.consumer_offset import TOPIC_GROUP_SEPARATOR
 from mqlake.store.config.config_file import ConfigFile, ConfigWrite
+from mqlake.store.config.offset_pairs import OffsetPairs
 
 COMMITS_A_VERSION = 500
 """The number of commits that count as one change of the table
@@ -21,6 +22,8 @@ MOST_RESTARTS = 10_000
 """The maximum number of topics of groups that start at 0 again; the oldest are forgotten."""
 
 _Table = dict[str, dict[int, int]]
+_MEMBERS = _TOPICS, _OFFSETS, _PULLED = "groupTopicMap", "offsetTable", "pullOffsetTable"
+"""Members of the file that a write replaces."""
 
 
 class ConsumerOffsetTable:
@@ -32,8 +35,9 @@ class ConsumerOffsetTable:
 
     def __init__(self, file: ConfigFile[ConsumerOffsets]) -> None:
         self._file = file
-        self._committed: _Table = self._file.known.offset_table
-        self._pulled: _Table = self._file.known.pull_offset_table
+        found = file.hand_over(*_MEMBERS)
+        self._committed: _Table = found.offset_table
+        self._pulled: _Table = found.pull_offset_table
         # RocketMQ keeps these only in memory: a reset that no consumer has applied is lost when it
         # stops.
         self._resets: _Table = {}
@@ -41,8 +45,7 @@ class ConsumerOffsetTable:
         self._restarts: dict[str, set[int]] = {}
         self._commits = 0
         self._count = self.reset_changes = 0
-        self._topics_of: dict[str, set[str]] = {}
-        self._groups_of: dict[str, set[str]] = {}
+        self._pairs = OffsetPairs()
         # Offsets of one topic and group that are not in a write in progress.
         self._own: set[int] = set()
         self._counted: Callable[[str, int], None] = lambda _group, _more: None
@@ -280,15 +283,15 @@ class ConsumerOffsetTable:
 
     def has_any(self, group: str) -> bool:
         """Return whether a group has offsets."""
-        return bool(self._topics_of.get(group))
+        return self._pairs.has_topics(group)
 
     def topics_of(self, group: str) -> set[str]:
         """Return the topics for which a group has offsets."""
-        return set(self._topics_of.get(group, ()))
+        return self._pairs.topics_of(group)
 
     def groups_of(self, topic: str) -> set[str]:
         """Return the groups that have offsets for a topic."""
-        return set(self._groups_of.get(topic, ()))
+        return self._pairs.groups_of(topic)
 
     def has_committed(self, group: str, topic: str) -> bool:
         """Return whether a group has committed offsets for a topic."""
@@ -310,8 +313,7 @@ class ConsumerOffsetTable:
                 self._own.discard(id(queues))
         self.reset_changes += 1
         self._resets.pop(key, None)
-        _discard(self._topics_of, group, topic)
-        _discard(self._groups_of, topic, group)
+        self._pairs.remove(topic, group)
         self._file.change()
 
     def write(self) -> ConfigWrite | None:
@@ -328,9 +330,9 @@ class ConsumerOffsetTable:
                 if pair is not None:
                     topics.setdefault(pair[1], []).append(pair[0])
             return {
-                "groupTopicMap": topics,
-                "offsetTable": committed,
-                "pullOffsetTable": pulled,
+                _TOPICS: topics,
+                _OFFSETS: committed,
+                _PULLED: pulled,
             }
 
         return self._file.write(tables)
@@ -356,9 +358,7 @@ class ConsumerOffsetTable:
         """Note which group has offsets for which topic."""
         pair = _pair(key)
         if pair is not None:
-            topic, group = pair
-            self._topics_of.setdefault(group, set()).add(topic)
-            self._groups_of.setdefault(topic, set()).add(group)
+            self._pairs.add(*pair)
 
 
 def is_older(version: DataVersion, other: DataVersion) -> bool:
@@ -369,14 +369,6 @@ def is_older(version: DataVersion, other: DataVersion) -> bool:
 def _age(version: DataVersion) -> tuple[int, int, int]:
     """Return what RocketMQ compares versions by, most significant first."""
     return version.state_version, version.counter, version.timestamp
-
-
-def _discard(table: dict[str, set[str]], key: str, value: str) -> None:
-    found = table.get(key)
-    if found is not None:
-        found.discard(value)
-        if not found:
-            del table[key]
 
 
 def _pair(key: str) -> tuple[str, str] | None:
