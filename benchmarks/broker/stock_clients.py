@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import statistics
 import subprocess
+from pathlib import Path
 from typing import NamedTuple
 
 from tests.peer.java_build import jars
@@ -18,6 +19,8 @@ from benchmarks.results import Bar, Section, Series
 
 TITLES = {"java": "Java", "mqlake": "mqlake"}
 BROKERS = {"java": sides.java, "mqlake": sides.mqlake}
+JSON_HEADERS = Path(__file__).with_name("JsonHeaders.java")
+"""A program that runs another one. Java compiles it first, in a second."""
 PACKAGE = "org.apache.rocketmq.example.benchmark"
 REPORT = 10
 """Seconds: what a report of these programs is the mean of."""
@@ -34,7 +37,8 @@ FAILED = re.compile(r"Fail(?:ed)?: ([1-9]\d*)")
 
 METHOD = """\
 The load is RocketMQ's own programs `{package}.Producer`, `BatchProducer` and `Consumer` of
-release {release}, in a JVM of their own on the same two cores. Both brokers run all the time. Each
+release {release}, in a JVM of their own on the same two cores. They write binary headers;
+"JSON headers" are what other clients of RocketMQ write. Both brokers run all the time. Each
 phase runs against one broker, then against the other, with a new JVM for the clients. These
 programs report every {report} s. The first {warm_up} reports are dropped, {consumer_warm_up} of the
 consumer, and the figure is the median of the next {counted}, or of fewer if the consumer has read
@@ -56,12 +60,30 @@ class Phase(NamedTuple):
     """Reports."""
     cpu: float = 0.3
     """Most CPU of the broker, as a multiple of Java's."""
+    has_json: bool = False
+    """Whether headers are JSON, as other clients write them, and not binary."""
 
 
 PHASES = (
     Phase("64 threads, 128 B", "Producer", ("-t", "Bench128", "-s", "128", "-w", "64"), 1.5),
     Phase("64 threads, 1 KiB", "Producer", ("-t", "Bench1024", "-s", "1024", "-w", "64"), 1.5),
-    Phase("1 thread, 128 B", "Producer", ("-t", "Bench128", "-s", "128", "-w", "1"), 0.6),
+    Phase(
+        "64 threads, 128 B, JSON headers",
+        "Producer",
+        ("-t", "Bench128", "-s", "128", "-w", "64"),
+        1.4,
+        cpu=0.35,
+        has_json=True,
+    ),
+    Phase(
+        "64 threads, 1 KiB, JSON headers",
+        "Producer",
+        ("-t", "Bench1024", "-s", "1024", "-w", "64"),
+        1.4,
+        cpu=0.35,
+        has_json=True,
+    ),
+    Phase("1 thread, 128 B", "Producer", ("-t", "Bench128", "-s", "128", "-w", "1"), 0.65),
     Phase(
         "batches of 32, 128 B",
         "BatchProducer",
@@ -69,7 +91,7 @@ PHASES = (
         1.0,
     ),
     Phase(
-        "consumer", "Consumer", ("-t", BACKLOG_TOPIC, "-g", GROUP), 1.2, CONSUMER_WARM_UP, cpu=0.4
+        "consumer", "Consumer", ("-t", BACKLOG_TOPIC, "-g", GROUP), 1.3, CONSUMER_WARM_UP, cpu=0.35
     ),
 )
 
@@ -150,6 +172,7 @@ def run_phase(bench: Bench, phase: Phase, name: str, broker: Side) -> Measured:
     path = ":".join(str(jar) for jar in sorted(jars(EXAMPLES).glob("*.jar")))
     command = [
         *("java", "-Xms1g", "-Xmx1g", f"-Duser.home={bench.directory}", "-cp", path),
+        *([str(JSON_HEADERS)] if phase.has_json else []),
         *(f"{PACKAGE}.{phase.program}", "-n", broker.names, *phase.options),
         *("-ri", str(REPORT * 1000)),
     ]
