@@ -50,8 +50,8 @@ async def with_lane(
         kernel: Any = lane._kernel
         serve, serve_bytes = kernel.serve, kernel.serve_bytes
 
-        def noted(log: Any) -> int:
-            reason = serve(log)
+        def noted(*arguments: Any) -> int:
+            reason = serve(*arguments)
             calls.extend((reason, kernel.numbers[layout.MESSAGES]))
             return reason
 

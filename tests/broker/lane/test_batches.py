@@ -67,8 +67,9 @@ def put(log: Appending, batch: MessageBatch, *, scratch: int = SCRATCH) -> Put |
     own, host = np.frombuffer(bytearray(route), np.uint8), encode_host(HOST)
     own[layout.QUEUE_ID_AT :][:8] = np.frombuffer(batch.queue_id.to_bytes(8), np.uint8)
     own[layout.BORN_HOST_AT :][: len(host)] = np.frombuffer(host, np.uint8)
-    array, end, room_end, base = outside.log_end()
-    offset, data = outside.next_offset(queue), bytearray(BEFORE + batch.body + AFTER)
+    place = outside.place(queue)
+    array, end, room_end, base, ends = outside.log_end()
+    offset, data = max(int(ends[place]), 0), bytearray(BEFORE + batch.body + AFTER)
     size, count = put_batch(
         array,
         end - base,
@@ -83,7 +84,8 @@ def put(log: Appending, batch: MessageBatch, *, scratch: int = SCRATCH) -> Put |
     )
     if size == layout.REFUSED:
         return None
-    outside.written(end + size, [(queue, offset + count)])
+    ends[place] = offset + count
+    outside.written(end + size)
     return Put(end, size, offset, count)
 
 
@@ -157,7 +159,7 @@ def test_nothing_is_written_unless_all_fits() -> None:
     batch = batch_of(encode_batch([(0, bytes(100), KEY.encode())] * 20))
     log, other = logs()
     size = other.appender.put_batch(batch).size
-    array, end, _, base = log.appender.outside.log_end()
+    array, end, _, base, _ = log.appender.outside.log_end()
     before = bytes(array[end - base :])
     for room in (1, size // 2, size - 1):
         assert put(log, batch, scratch=room) is None

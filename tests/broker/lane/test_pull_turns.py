@@ -370,8 +370,8 @@ def leave_with_parts(patch: pytest.MonkeyPatch) -> None:
     serve, note = LaneKernel.serve, Lane._note  # type: ignore[attr-defined]
     reasons = [layout.IDLE]
 
-    def served(kernel: LaneKernel, log: Any) -> int:
-        reasons[0] = serve(kernel, log)
+    def served(kernel: LaneKernel, *arguments: Any) -> int:
+        reasons[0] = serve(kernel, *arguments)
         return reasons[0]
 
     def noted(lane: Any, kernel: LaneKernel) -> None:

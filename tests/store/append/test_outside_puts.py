@@ -99,8 +99,9 @@ def put(log: Appending, changes: dict[str, Any], **numbers: int) -> Placed | Non
     host = np.frombuffer(encode_host(sent["born_host"]), np.uint8)
     own[layout.QUEUE_ID_AT :][:8] = np.frombuffer(sent["queue_id"].to_bytes(8), np.uint8)
     own[layout.BORN_HOST_AT :][: len(host)] = host
-    array, end, room_end, base = outside.log_end()
-    offset, data = outside.next_offset(queue), BEFORE + sent["body"] + AFTER
+    place = outside.place(queue)
+    array, end, room_end, base, ends = outside.log_end()
+    offset, data = max(int(ends[place]), 0), BEFORE + sent["body"] + AFTER
     size = put_sent.put_sent(
         array,
         end - base,
@@ -116,7 +117,8 @@ def put(log: Appending, changes: dict[str, Any], **numbers: int) -> Placed | Non
     )
     if size == layout.REFUSED:
         return None
-    outside.written(end + size, [(queue, offset + 1)])
+    ends[place] = offset + 1
+    outside.written(end + size)
     return end, offset, NOW
 
 

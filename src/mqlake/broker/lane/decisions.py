@@ -48,8 +48,8 @@ class SendDecisions:
         self._tables = config.topics, config.static_topics
         self._settings = runtime.live.now
         self._changes: tuple[int, int] = self._count()
-        self._end = -1
         self.topics = LaneTopics()
+        self._outside.on_remove(self.topics.forget_places)
         self.users = users
         users.note_permissions(self.topics.permissions)
 
@@ -81,19 +81,9 @@ class SendDecisions:
         self.users.renew()
         return is_changed
 
-    def expect(self, end: int) -> None:
-        """Forget the next offsets of queues if something else was appended since `note_end`."""
-        if end != self._end:
-            self.topics.forget_offsets()
-            self._end = end
-
-    def note_end(self, end: int) -> None:
-        """Note the physical offset after what the lane has appended."""
-        self._end = end
-
-    def ask_offset(self, queue: int) -> None:
-        """Ask for the next offset of a queue."""
-        self.topics.offsets[queue] = self._outside.next_offset(self.topics.queues[queue])
+    def ask_place(self, queue: int) -> None:
+        """Ask for the place of a queue in the array of next offsets."""
+        self.topics.places[queue] = 1 + self._outside.place(self.topics.queues[queue])
 
     def find_out(self, kernel: LaneKernel, peer: Peer, reason: int, connection: int) -> bool:
         """Find out who has signed the last request of a connection, or whether a user may send to a

@@ -28,7 +28,7 @@ from mqlake.remoting.limits import Limits
 
 if TYPE_CHECKING:
     from mqlake.broker.send.send import UsualSends
-    from mqlake.dispatch.batch import Bytes
+    from mqlake.dispatch.batch import Bytes, Longs
 
 KERNELS: Final = (serve, enter, enter_key)
 """Compiled, or loaded from the cache, before the first turn."""
@@ -41,6 +41,7 @@ _FIRST_SOCKETS: Final = 1024
 _LENGTH: Final = 4
 _NOTHING: Bytes = np.frombuffer(b"", np.uint8)
 _NO_LOG: Bytes = np.zeros(0, np.uint8)
+_NO_ENDS: Longs = np.zeros(0, np.int64)
 _NO_ANSWERS: Final = LaneAnswers(_NOTHING, np.zeros(layout.PLACES + 4, np.int64))
 """For a kernel that serves nothing yet."""
 
@@ -211,22 +212,25 @@ class LaneKernel:
             topics.numbers,
             topics.routes,
             topics.seed,
-            topics.offsets,
-            topics.touched,
-            topics.marks,
+            topics.places,
             self.times,
             self._pulls,
             self._users,
         )
-        self._serve = entry_point_for(serve, _NO_LOG, self._data, *self._arguments)
+        self._serve = entry_point_for(serve, _NO_LOG, _NO_ENDS, self._data, *self._arguments)
 
     # Calls
 
-    def serve(self, log: Bytes) -> int:
-        """Serve sends and pulls; return why that ends: see `layout`."""
-        return self._serve(log, self._data, *self._arguments)
+    def serve(self, log: Bytes, ends: Longs) -> int:
+        """Serve sends and pulls; return why that ends: see `layout`.
 
-    def serve_bytes(self, log: Bytes, data: bytes, host: bytes) -> tuple[int, int]:
+        Args:
+            log: the file of the log to which records are appended.
+            ends: see `QueueOffsets`.
+        """
+        return self._serve(log, ends, self._data, *self._arguments)
+
+    def serve_bytes(self, log: Bytes, ends: Longs, data: bytes, host: bytes) -> tuple[int, int]:
         """Serve sends that a caller has received; return (why that ends, bytes that were served).
 
         Args:
@@ -239,7 +243,7 @@ class LaneKernel:
         self._hosts[:8] = np.frombuffer(host, np.uint8)
         numbers[layout.CONNECTION], numbers[layout.POSITION] = layout.BYTES, 0
         numbers[layout.RECEIVED] = len(data)
-        reason = self._serve(log, self._bytes, *self._arguments)
+        reason = self._serve(log, ends, self._bytes, *self._arguments)
         position = numbers[layout.POSITION]
         numbers[layout.CONNECTION], numbers[layout.POSITION], numbers[layout.RECEIVED] = kept
         return reason, position
@@ -325,7 +329,7 @@ def call_each() -> None:
     # Its time is over before it asks for connections.
     pulls = PullTables(np.zeros((1, 3), np.int64), users).arrays
     kernel = LaneKernel(None, topics, pulls, users.arrays(topics.permissions))
-    kernel.serve(np.zeros(1, np.uint8))
+    kernel.serve(_NO_LOG, _NO_ENDS)
 
 
 if __name__ == "__main__":

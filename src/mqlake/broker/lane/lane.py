@@ -27,7 +27,7 @@ from mqlake.broker.lane.users import checks_before
 from mqlake.broker.lane.withheld import Withheld, WithheldAnswers
 from mqlake.broker.send.send import SendMessages
 from mqlake.broker.state.broker_state import BrokerState
-from mqlake.dispatch.batch import Bytes
+from mqlake.dispatch.batch import Bytes, Longs
 from mqlake.formats.host import V4_SIZE
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Serialization
@@ -220,18 +220,20 @@ class Lane:
 
     def _serve_bytes(self, kernel: LaneKernel, peer: Peer, host: bytes, frames: Frames) -> bool:
         """Call the kernel for received frames; return whether it may serve more of them."""
-        begin, array = frames.at, self._prepare(kernel)
+        begin, appended_to = frames.at, self._prepare(kernel)
         data = frames.data[begin : begin + layout.DATA_SIZE]
-        reason, size = kernel.serve_bytes(array, data, host)
+        reason, size = kernel.serve_bytes(*appended_to, data, host)
         frames.at += size
         self._note(kernel)
         if reason == layout.NEW_QUEUE:
-            self._decisions.ask_offset(kernel.numbers[layout.QUEUE])
+            self._decisions.ask_place(kernel.numbers[layout.QUEUE])
         elif reason == layout.NEW_TOPIC:
             first = Frames(frames.data, frames.at, frames.code)
             return self._decisions.ask_topic(peer, first)
         elif reason in (layout.NEW_USER, layout.NEW_PERMISSION):
             return self._decisions.find_out(kernel, peer, reason, layout.BYTES)
+        elif reason == layout.OTHER and self._outside.make_room():
+            return True
         elif reason != layout.FULL:
             is_all = begin + len(data) == len(frames.data)
             return reason == layout.SERVED_ALL and size > 0 and not is_all
@@ -279,7 +281,7 @@ class Lane:
     def _serve(self, kernel: LaneKernel) -> int:
         """Call the kernel, and note what it has served."""
         self._pulls.prepare()
-        reason = kernel.serve(self._prepare(kernel))
+        reason = kernel.serve(*self._prepare(kernel))
         # If answers were withheld, there may be more connections to serve.
         is_more = reason == layout.IDLE and kernel.numbers[layout.WITHHELD] > 0
         if reason == layout.UNSENT:
@@ -296,29 +298,27 @@ class Lane:
         if peer is not None:
             peer.send_rest(kernel.unsent())
 
-    def _prepare(self, kernel: LaneKernel) -> Bytes:
-        """Prepare a call of the kernel; return the file to which it appends."""
+    def _prepare(self, kernel: LaneKernel) -> tuple[Bytes, Longs]:
+        """Prepare a call of the kernel; return the file to which it appends, and the next offsets
+        of queues.
+        """
         numbers, decisions = kernel.numbers, self._decisions
-        array, end, room_end, base = self._outside.log_end()
-        decisions.expect(end)
+        array, end, room_end, base, ends = self._outside.log_end()
         numbers[layout.END], numbers[layout.ROOM_END], numbers[layout.BASE] = end, room_end, base
         # Not older than that of a record that was put since the last call.
         numbers[layout.STORE_TIME] = self._clock.milliseconds()
         must_wait = decisions.must_wait
         numbers[layout.WITHHOLDS] = must_wait
         numbers[layout.MAY_PUT] = self._unconfirmed.room if must_wait else _ANY
-        return array
+        return array, ends
 
     def _note(self, kernel: LaneKernel) -> None:
         """Note what the kernel has put, and answer what it has not answered."""
-        numbers, decisions = kernel.numbers, self._decisions
+        numbers = kernel.numbers
         if not numbers[layout.MESSAGES]:
             return
         # At once: what was answered must not be overwritten.
-        end, topics = numbers[layout.END], decisions.topics
-        decisions.note_end(end)
-        self._appends.note_written(end, topics.take_touched(numbers[layout.TOUCHED]))
-        numbers[layout.TOUCHED] = 0
+        self._appends.note_written(numbers[layout.END])
         if not numbers[layout.WITHHOLDS]:
             self._counts.add(kernel, self._peer)
         answered = list(kernel.answered()) if numbers[layout.WITHHELD] else []
@@ -346,9 +346,12 @@ class Lane:
     def _do(self, kernel: LaneKernel, reason: int) -> None:
         """Do what the kernel does not know how to do."""
         if reason == layout.NEW_QUEUE:
-            self._decisions.ask_offset(kernel.numbers[layout.QUEUE])
+            self._decisions.ask_place(kernel.numbers[layout.QUEUE])
             return
         if reason == layout.FIRST_PULL and self._pulls.expect():
+            return
+        # Otherwise all connections would be passed on until a send makes room.
+        if reason == layout.OTHER and self._outside.make_room():
             return
         peer = self._seats.peer(kernel.numbers[layout.CONNECTION])
         if peer is None:

@@ -57,7 +57,6 @@ put times and of request latencies that a turn can reach.
     ROOM_END,
     BASE,
     MESSAGES,
-    TOUCHED,
     LONGEST,
     LONGEST_OF,
     LONGEST_COUNT,
@@ -73,8 +72,8 @@ put times and of request latencies that a turn can reach.
     MAY_PUT,
     SIGNER,
     TOPIC,
-) = range(32)
-STATES: Final = 32
+) = range(31)
+STATES: Final = 31
 
 # What is kept about a connection: i8[SEAT_ROWS, n].
 READS, ACTIVE, SERVED, REST, SIGNED_BY = range(5)

@@ -20,9 +20,9 @@ from mqlake.broker.lane.user_table import Permissions
 if TYPE_CHECKING:
     from mqlake.dispatch.batch import Bytes, Ints, Longs
 
-MOST_TOPICS: Final = 4096
+MOST_TOPICS: Final = 1 << 15
 """Topics that are remembered. Beyond it, all are dropped."""
-MOST_QUEUES: Final = 1 << 16
+MOST_QUEUES: Final = 1 << 18
 """Queues of all of them."""
 MOST_OF_TOPIC: Final = 1 << 10
 """Queues of one topic. To remember more takes longer than many sends, and few such topics would
@@ -41,8 +41,8 @@ class LaneTopics:
         numbers: i8[4, n]: the length of each name, the number of the topic's first queue, and of
             its queues, and whether batches are put message by message.
         routes: u1[n], in rows of ROUTE_SIZE.
-        offsets: i8[n], the next offset of each queue; -1 if it must be asked for.
-        touched, marks: i8[n], u1[n]: queues that were put to since the last call, and which.
+        places: i8[n], the place of each queue in `QueueOffsets.ends`, plus 1; 0 if it must be asked
+            for.
         permissions: which users may send to which topic.
         seed: of the hash table: unknown to those who name topics.
         queues: the topic and the id of each queue.
@@ -53,12 +53,8 @@ class LaneTopics:
         self.names: Bytes = np.zeros(MOST_TOPICS * NAME_SIZE, np.uint8)
         self.numbers: Longs = np.zeros((4, MOST_TOPICS), np.int64)
         self.routes: Bytes = np.zeros(MOST_TOPICS * ROUTE_SIZE, np.uint8)
-        self.offsets: Longs = np.full(MOST_QUEUES, -1, np.int64)
-        self.touched: Longs = np.zeros(MOST_QUEUES, np.int64)
-        self.marks: Bytes = np.zeros(MOST_QUEUES, np.uint8)
+        self.places: Longs = np.zeros(MOST_QUEUES, np.int64)
         self.permissions = Permissions(MOST_TOPICS)
-        self._offsets: memoryview[int] = self.offsets.data
-        self._marks: memoryview[int] = self.marks.data
         self.seed = np.uint64(secrets.randbits(64))
         self.queues: list[tuple[str, int]] = []
         self._used = 0
@@ -66,34 +62,19 @@ class LaneTopics:
     def clear(self) -> None:
         """Forget everything."""
         self.slots[:] = 0
-        self.forget_offsets()
+        self.forget_places()
         self.permissions.forget()
         self.queues.clear()
         self._used = 0
 
-    def forget_offsets(self) -> None:
-        """Ask for the next offset of each queue again."""
-        self.offsets[: len(self.queues)] = -1
+    def forget_places(self) -> None:
+        """Ask for the place of each queue again."""
+        self.places[: len(self.queues)] = 0
 
     def name(self, number: int) -> str:
         """Return the name of a topic, by its place in the table."""
         at = number * NAME_SIZE + _NAME_AT
         return self.names[at : at + int(self.numbers[NAME_LENGTH, number])].tobytes().decode()
-
-    def take_touched(self, count: int) -> list[tuple[tuple[str, int], int]]:
-        """Return the queues that were put to, with their next offsets, and forget which these are.
-
-        Args:
-            count: how many these are.
-        """
-        # For few queues, this takes a third of the time of NumPy's functions.
-        queues, offsets, marks = self.queues, self._offsets, self._marks
-        found: list[tuple[tuple[str, int], int]] = []
-        numbers: list[int] = self.touched[:count].tolist()
-        for number in numbers:
-            marks[number] = 0
-            found.append((queues[number], offsets[number]))
-        return found
 
     def add(self, name: str, queues: int, route: bytes, *, takes_batches: bool = False) -> bool:
         """Remember a topic that is not in the table; return whether that is possible.

@@ -5,15 +5,20 @@ It writes them as `mqlake.dispatch.compiled.put_sent` does, and then reports wha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, NamedTuple
 
-from mqlake.dispatch.batch import Bytes
+from mqlake.dispatch.batch import Bytes, Longs
 from mqlake.dispatch.writing.puts import make_route
+from mqlake.errors import DiskError
 from mqlake.formats.host import V4_SIZE
 from mqlake.store.append.checks import AppendChecks, Refusal
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.queues.queue_offsets import Queue, QueueOffsets
+
+_LITTLE: Final = 1 << 17
+"""Bytes of room that may be too few for the next records of a caller."""
 
 
 class WritableEnd(NamedTuple):
@@ -24,12 +29,15 @@ class WritableEnd(NamedTuple):
         end: the physical offset of the next record.
         room_end: the position in that file before which records may be written.
         base: the physical offset of the file's first byte.
+        ends: i8[n], the next offset of each queue, below 0 for one without records: see
+            `QueueOffsets`. Whoever writes a record changes that of its queue.
     """
 
     array: Bytes
     end: int
     room_end: int
     base: int
+    ends: Longs
 
 
 class OutsidePuts:
@@ -47,11 +55,27 @@ class OutsidePuts:
     def log_end(self) -> WritableEnd:
         """Return where records may be written; it holds until something else is appended."""
         log = self._log
-        return WritableEnd(log.array, log.end, log.room_end, log.base)
+        return WritableEnd(log.array, log.end, log.room_end, log.base, self._offsets.ends)
 
-    def next_offset(self, queue: Queue) -> int:
-        """Return the queue offset of a queue's next record."""
-        return self._offsets.next(*queue)
+    def make_room(self) -> bool:
+        """Reserve more room in the last file if little is left; return whether there is more now.
+
+        If there is not, whoever appends the next record begins a file, or reports what is wrong.
+        """
+        log, before = self._log, self._log.room_end
+        if before - log.position >= _LITTLE:
+            return False
+        with suppress(DiskError):
+            log.room_for(_LITTLE)
+        return log.room_end > before
+
+    def place(self, queue: Queue) -> int:
+        """Return the place of a queue in `WritableEnd.ends`, until it is removed."""
+        return self._offsets.number(queue)
+
+    def on_remove(self, forget: Callable[[], None]) -> None:
+        """Call a function when a place belongs to its queue no more."""
+        self._offsets.on_remove(forget)
 
     def route(self, topic: str) -> bytes | None:
         """Return the route of a topic's records, from the store's own host to queue 0.
@@ -71,13 +95,11 @@ class OutsidePuts:
             host=self._checks.store_host,
         )
 
-    def written(self, end: int, queues: Iterable[tuple[Queue, int]]) -> None:
-        """Note records that were written.
+    def written(self, end: int) -> None:
+        """Note records that were written, of which `WritableEnd.ends` has the next offsets.
 
         Args:
             end: the physical offset after the last one.
-            queues: the queues that they belong to, with the queue offsets of their next records.
         """
-        # First: what was acknowledged must not be overwritten.
+        # At once: what was acknowledged must not be overwritten.
         self._log.end = end
-        self._offsets.update(queues)

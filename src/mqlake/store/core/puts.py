@@ -5,7 +5,7 @@ Upstream: `DefaultMessageStore.asyncPutMessage`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC
 from mqlake.storage.clock import Clock
@@ -19,7 +19,6 @@ from mqlake.store.core.ticks import LONGEST_TURN, Ticks
 from mqlake.store.delivery.redelivery import Redelivery
 from mqlake.store.delivery.schedule import Schedule
 from mqlake.store.live_settings import Current
-from mqlake.store.queues.queue_offsets import Queue
 from mqlake.store.settings import StoreSettings
 
 # Milliseconds after which a put dispatches the messages since the last dispatch by itself: under
@@ -108,9 +107,9 @@ class Puts:
         self._tick_if_late()
         return result
 
-    def note_written(self, end: int, queues: Iterable[tuple[Queue, int]]) -> None:
+    def note_written(self, end: int) -> None:
         """Note records that a caller wrote, as `OutsidePuts.written` does."""
-        self.outside.written(end, queues)
+        self.outside.written(end)
         self._tick_if_late()
 
     def _tick_if_late(self) -> None:

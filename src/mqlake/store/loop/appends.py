@@ -5,7 +5,7 @@ Upstream: `DefaultMessageStore.asyncPutMessage`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -17,7 +17,6 @@ from mqlake.store.delivery.transactions import Ended
 from mqlake.store.loop.acknowledgements import Acknowledgements
 from mqlake.store.loop.dispatching import Dispatching
 from mqlake.store.owned_store import OwnedStore
-from mqlake.store.queues.queue_offsets import Queue
 
 _WAITS = f"{WAIT}{NAME_VALUE_SEPARATOR}true".encode()
 _ASKS = f"{WAIT}{NAME_VALUE_SEPARATOR}".encode()
@@ -60,9 +59,9 @@ class Appends:
         self._dispatching.soon()
         return self.asked(result, batch)
 
-    def note_written(self, end: int, queues: Iterable[tuple[Queue, int]]) -> None:
+    def note_written(self, end: int) -> None:
         """Note records that a caller wrote, as `OutsidePuts.written` does."""
-        self._puts.note_written(end, queues)
+        self._puts.note_written(end)
         self._dispatching.soon()
 
     def again(self, message: Message, *, may_wait: bool = False) -> PutResult:

@@ -5,7 +5,7 @@ Upstream: `QueueOffsetOperator`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping
+from collections.abc import Callable, ItemsView, Iterator, Mapping
 
 import numpy as np
 
@@ -63,12 +63,6 @@ class QueueOffsets(Mapping[Queue, int]):
         """Set the queue offset of the queue's next message."""
         number = self.number((topic, queue_id))
         self._ends[number] = offset
-
-    def update(self, queues: Iterable[tuple[Queue, int]]) -> None:
-        """Set the queue offsets of the next messages of queues."""
-        for queue, offset in queues:
-            number = self.number(queue)  # Before: it may replace the array.
-            self._ends[number] = offset
 
     def topics(self) -> list[str]:
         """Return the topics that have a queue, sorted."""

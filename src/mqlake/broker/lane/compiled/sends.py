@@ -34,7 +34,6 @@ from mqlake.broker.lane.layout import (
     STORE_TIME,
     TAKES_BATCHES,
     TOPIC,
-    TOUCHED,
 )
 from mqlake.dispatch.compiled.put import PART_LENGTH_AT, QUEUE_ID_AT
 from mqlake.dispatch.compiled.put_sent import BODY_SIZE, put_sent
@@ -86,13 +85,12 @@ def serve_send(state, data, log, lane, topics, users, found, to):
     Args:
         lane: stored properties, numbers of the message, scratch, route, born hosts, answers, their
             texts and marks, starts and lengths of the fields.
-        topics: slots, names, numbers of topics, routes, seed, next offsets, touched queues, whether
-            a queue is touched.
+        topics: slots, names, numbers of topics, routes, seed, places of queues, next offsets.
         users: what `check_signature` needs, permissions.
         found: what `read_send` returned.
     """
     properties, message, scratch, route, hosts, answers, texts, marks = lane[:8]
-    _, _, numbers, routes, _, offsets, touched, is_touched = topics
+    _, _, numbers, routes, _, places, ends = topics
     at = state[POSITION]
     following, _, _, queue_id, opaque, key_at, key_size, is_batch = found
     reason, topic = _find(state, data, lane, topics, users, found)
@@ -102,7 +100,8 @@ def serve_send(state, data, log, lane, topics, users, found, to):
         return OTHER, to
     queue = numbers[FIRST_QUEUE, topic] + queue_id
     state[QUEUE] = queue
-    if offsets[queue] < 0:
+    place = places[queue] - 1
+    if place < 0:
         return NEW_QUEUE, to
     ids_size = message[BODY_SIZE] // LEAST_SIZE * NEXT_ID_SIZE if is_batch != 0 else 0
     if len(answers) - to < ids_size + key_size + len(texts) + SPARE:
@@ -111,7 +110,7 @@ def serve_send(state, data, log, lane, topics, users, found, to):
     store_i64(route, QUEUE_ID_AT, queue_id)
     copy(route, _BORN_HOST_AT, hosts, state[CONNECTION] * _HOST, _HOST)
     base, end = state[BASE], state[END]
-    placed = end, offsets[queue]
+    placed = end, max(ends[place], 0)
     room_end, now, first, count = state[ROOM_END], state[STORE_TIME], placed[1], 1
     if is_batch != 0:
         size, count = put_batch(
@@ -124,11 +123,7 @@ def serve_send(state, data, log, lane, topics, users, found, to):
     if size < 0:
         return OTHER, to
     state[END] = end + size
-    offsets[queue] += count
-    if is_touched[queue] == 0:
-        is_touched[queue] = 1
-        touched[state[TOUCHED]] = queue
-        state[TOUCHED] += 1
+    ends[place] = first + count
     key, records = (properties, key_at, key_size), (scratch, count)
     if load_u8(data, at + 4) == _JSON:
         to = put_json(answers, to, texts, marks, placed, records, queue_id, key, opaque)

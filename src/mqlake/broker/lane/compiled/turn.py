@@ -160,6 +160,7 @@ def _receive(state, seats, rows, rests, data, moment):
 @kernel
 def serve(
     log,
+    ends,
     data,
     state,
     time,
@@ -186,9 +187,7 @@ def serve(
     numbers,
     routes,
     seed,
-    offsets,
-    touched,
-    is_touched,
+    places,
     times,
     pulls,
     users,
@@ -201,6 +200,7 @@ def serve(
 
     Args:
         log: u1[n], the file of the log to which records are appended.
+        ends: i8[n], the next offset of each queue; see `QueueOffsets`.
         data: u1[DATA_SIZE], for what is received.
         state: i8[STATES]; see `layout`.
         time: i8[2], for the clock.
@@ -214,7 +214,7 @@ def serve(
         texts, marks: see `LaneAnswers`.
         withheld: i8[5, n], gets the answers that are not sent.
         sends: i8[2, n], gets the physical offset after each send, and whether it is a batch.
-        slots, names, numbers, routes, seed, offsets, touched, is_touched: see `LaneTopics`.
+        slots, names, numbers, routes, seed, places: see `LaneTopics`.
         times: i8[4, n], gets the number of sends by how long they took, and how long that was.
         pulls: see `PullTables`.
         users: see `UserArrays`.
@@ -228,7 +228,7 @@ def serve(
         *(properties, message, scratch, route, hosts, answers, texts, marks),
         *(starts, lengths),
     )
-    topics = slots, names, numbers, routes, seed, offsets, touched, is_touched
+    topics = slots, names, numbers, routes, seed, places, ends
     signing = (
         *(borrow(users.numbers), borrow(users.names), borrow(users.name_sizes)),
         *(borrow(users.keys), borrow(users.text)),
