@@ -228,8 +228,7 @@ class Lane:
         if reason == layout.NEW_QUEUE:
             self._decisions.ask_place(kernel.numbers[layout.QUEUE])
         elif reason == layout.NEW_TOPIC:
-            first = Frames(frames.data, frames.at, frames.code)
-            return self._decisions.ask_topic(peer, first)
+            return self._decisions.ask_topic(peer, Frames(frames.data, frames.at, frames.code))
         elif reason in (layout.NEW_USER, layout.NEW_PERMISSION):
             return self._decisions.find_out(kernel, peer, reason, layout.BYTES)
         elif reason == layout.OTHER and self._outside.make_room():
@@ -350,7 +349,6 @@ class Lane:
             return
         if reason == layout.FIRST_PULL and self._pulls.expect():
             return
-        # Otherwise all connections would be passed on until a send makes room.
         if reason == layout.OTHER and self._outside.make_room():
             return
         peer = self._seats.peer(kernel.numbers[layout.CONNECTION])
@@ -366,8 +364,7 @@ class Lane:
         if reason == layout.NEW_TOPIC:
             return self._decisions.ask_topic(peer, Frames(kernel.rest(), 0, _CODE))
         if reason in (layout.NEW_USER, layout.NEW_PERMISSION):
-            connection = kernel.numbers[layout.CONNECTION]
-            return self._decisions.find_out(kernel, peer, reason, connection)
+            return self._decisions.find_out(kernel, peer, reason, kernel.numbers[layout.CONNECTION])
         return reason == layout.PULL and self._pulls.ask(peer, kernel.rest())
 
     def _pass_on(self, kernel: LaneKernel, peer: Peer, reason: int) -> None:

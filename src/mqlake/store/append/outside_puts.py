@@ -60,7 +60,8 @@ class OutsidePuts:
     def make_room(self) -> bool:
         """Reserve more room in the last file if little is left; return whether there is more now.
 
-        If there is not, whoever appends the next record begins a file, or reports what is wrong.
+        A caller that left it to the next append would serve nobody until then. If there is no more
+        room, the next append begins a file, or reports what is wrong.
         """
         log, before = self._log, self._log.room_end
         if before - log.position >= _LITTLE:
