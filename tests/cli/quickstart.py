@@ -122,14 +122,17 @@ class Reader:
         os.close(its_end)
         assert process.stdout is not None
         chunks = _Chunks(process.stdout, os.fdopen(terminal, "rb", buffering=0))
+        is_late = False
         try:
             process.wait(SECONDS)
         except subprocess.TimeoutExpired:
+            is_late = True
             os.killpg(process.pid, signal.SIGKILL)
-            raise
+            process.wait()
         finally:
             stdout, stderr, silence = chunks.ended()
         wall, cpu = time.monotonic() - began, _cpu_of_children() - before
+        assert not is_late, f"{step.code}not done after {SECONDS} s\n{stdout}{stderr}"
         assert process.returncode == 0, step.code + stderr
         assert step.shown in stdout, step.code + stdout
         return Output(stdout, stderr, wall, cpu, silence)

@@ -17,7 +17,7 @@ from mqlake.query.reading.bounds import MESSAGES, ConditionColumns
 from mqlake.query.reading.conditions import Selection
 from mqlake.query.reading.source import BatchQuery, Stream, Written
 from mqlake.spark.reading import push_down
-from mqlake.spark.reading.hang_up import expect_hang_up
+from mqlake.spark.reading.forked_worker import expect_hang_up, spare_collections
 from mqlake.spark.reading.one_line import lines, raises_lines
 from mqlake.spark.reading.schema import arrow_schema
 
@@ -43,7 +43,9 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Plan the tasks; Spark wants one even if there is nothing to read."""
-        return [TaskPartition(task) for task in self._query.plan(self._pushed) or [None]]
+        found = [TaskPartition(task) for task in self._query.plan(self._pushed) or [None]]
+        spare_collections()
+        return found
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Read the rows of one task, as Arrow batches."""
@@ -137,4 +139,9 @@ def _rows(
     if partition.value is None:
         return iter(())
     expect_hang_up()
-    return lines(source.read(partition.value, arrow_schema(schema)))
+    return lines(_read(source, partition.value, arrow_schema(schema)))
+
+
+def _read(source: BatchQuery[Any] | Stream[Any], task: Any, schema: Any) -> Iterator[Any]:
+    yield from source.read(task, schema)
+    spare_collections()
