@@ -24,6 +24,7 @@ from mqlake.protocol.frames import encode
 from mqlake.protocol.headers.send import SendMessageHeaderV2
 
 _CHUNK = 1 << 18
+_SHOWN = 300
 _PAUSE = 0.002
 """Seconds between sends at a pace."""
 SUCCESS = {
@@ -81,6 +82,8 @@ class _Producer:
     answered: int = 0
     unsent: bytes = b""
     rest: bytes = b""
+    last: bytes = b""
+    """The beginning of what arrived last."""
     begun: float = 0.0
     took: list[float] = field(default_factory=list[float])
 
@@ -106,6 +109,7 @@ class _Producer:
         data = self.connection.recv(_CHUNK)
         if not data:
             raise ConnectionError("the broker closed the connection")
+        self.last = data[:_SHOWN]
         data = self.rest + data
         found = data.count(self.success)
         # A whole answer is longer than this, so its beginning is counted once.
@@ -181,7 +185,10 @@ def _drain(selector: selectors.BaseSelector, producers: list[_Producer]) -> None
     while any(p.answered < p.sent for p in producers):
         if time.perf_counter() > until:
             missing = sum(p.sent - p.answered for p in producers)
-            raise RuntimeError(f"{missing} sends were not answered with SUCCESS")
+            last = next(p.last for p in producers if p.answered < p.sent)
+            raise RuntimeError(
+                f"{missing} sends were not answered with SUCCESS; the last answer begins {last!r}"
+            )
         for key, _ in selector.select(0.1):
             key.data.take()
         for producer in producers:
