@@ -147,6 +147,11 @@ class Measured(msgspec.Struct, frozen=True):
         return self.first_messages[len(self.first_messages) * 99 // 100]
 
 
+def unique_key(number: int) -> str:
+    """Return the property that RocketMQ's clients give each message."""
+    return f"UNIQ_KEY\x017F0000010A2B18B4AAC2{number:012X}\x02"
+
+
 def send_header(topic: str, properties: str) -> SendMessageHeaderV2:
     return SendMessageHeaderV2(
         producer_group="p",
@@ -243,11 +248,12 @@ async def measure(topics: int, messages: int, broker: BenchedBroker) -> Measured
     await create(client, address)
 
     def normal(number: int) -> Command:
-        header = send_header(NORMAL, f"KEYS\x01k{number}\x02")
+        header = send_header(NORMAL, f"KEYS\x01k{number}\x02{unique_key(number)}")
         return request(RequestCode.SEND_MESSAGE_V2, header, body)
 
     def lite(number: int) -> Command:
-        properties = f"KEYS\x01k{number}\x02__LITE_TOPIC\x01{lite_name(number % topics)}\x02"
+        name = f"__LITE_TOPIC\x01{lite_name(number % topics)}\x02"
+        properties = f"KEYS\x01k{number}\x02{unique_key(number)}{name}"
         return request(RequestCode.SEND_MESSAGE_V2, send_header(PARENT, properties), body)
 
     count = topics * messages
