@@ -17,6 +17,7 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, request
 from mqlake.protocol.signature import Credentials, signed
 from mqlake.remoting.errors import ConnectionFailedError
+from mqlake.remoting.quotas.usage import MOST_REFUSALS
 from tests.auth.closed import CLOSED, ROOT
 from tests.broker.pop import popping
 from tests.broker.running import PATIENCE, Running, running, to
@@ -104,6 +105,28 @@ def test_requests_in_a_second(tmp_path: Path, whose: str) -> None:
             assert all(is_refused(broker, answer, name, "REQUEST_QUOTA") for answer in refused)
             for _ in range(30):
                 assert (await other.send("Known")).code == ResponseCode.SUCCESS
+            await served_again(greedy)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("whose", WHOSE)
+def test_refuses_a_flood_slowly_and_serves_others_meanwhile(tmp_path: Path, whose: str) -> None:
+    more = 100
+
+    async def run() -> None:
+        limit = {f"maxRequestRatePer{whose}": 50}
+        async with two(tmp_path, whose, **limit) as (broker, greedy, other, _):
+            loop, counts = asyncio.get_running_loop(), broker.state.busy.counts
+            begin = loop.time()
+            flood = asyncio.gather(*(greedy.send("Known") for _ in range(MOST_REFUSALS + more)))
+            await works(other)
+            codes = {answer.code for answer in await flood}
+            assert codes == {ResponseCode.SUCCESS, REFUSED}
+            # As many at once, and then as many in a second.
+            late = counts["REQUEST_QUOTA"] - MOST_REFUSALS - 1
+            assert late > 0
+            assert loop.time() - begin >= late / MOST_REFUSALS
             await served_again(greedy)
 
     asyncio.run(run())

@@ -185,6 +185,10 @@ class Peer(asyncio.BufferedProtocol):
             code = answer.code if isinstance(answer, Command) else ResponseCode.SUCCESS
             latencies.answered(request, code, result, self.started, self.address)
 
+    def rest(self, seconds: float) -> None:
+        """Serve and read nothing of the other side for so long. What waits is answered."""
+        self.inlet.rest(seconds)
+
     def suspend(self, request: Command) -> None:
         """Note that a request waits for messages."""
         if self.started is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Final, Protocol
 
 from mqlake.protocol.command import Command
 from mqlake.protocol.errors import RemotingError
@@ -13,6 +13,9 @@ from mqlake.remoting.quotas.quota import Excess, Quota, QuotaKind
 from mqlake.remoting.quotas.usage import Usage
 from mqlake.remoting.quotas.usages import Usages
 from mqlake.remoting.shares import owner_of
+
+_REST: Final = 0.1
+"""Seconds for which a connection is not served after one refused request too many."""
 
 Refuse = Callable[[str, str], RemotingError]
 """Counts a refusal by its reason, and returns the answer with a text."""
@@ -31,12 +34,17 @@ class Counted(Protocol):
     in_flight: int
     usages: tuple[Usage, ...]
 
+    def rest(self, seconds: float) -> None:
+        """Serve nothing of the connection for so long."""
+        ...
+
 
 class Quotas:
     """Counts what addresses and users use, and refuses what is too much.
 
     While there is no limit, nothing is counted. While there is one, requests are served one by one
-    (`Peer.usages`), so that each of them is counted before it is served.
+    (`Peer.usages`), so that each of them is counted before it is served. Connections of an owner
+    with many refused requests rest, so that others are served.
     """
 
     def __init__(self, refuse: Refuse) -> None:
@@ -83,7 +91,7 @@ class Quotas:
             RemotingError: a limit is exceeded; it is named.
         """
         if peer.usages and (usage := self._of_address.get(peer)) is not None:
-            self._check(usage, self._addresses.quota, request)
+            self._check(peer, usage, self._addresses.quota, request)
 
     def check_user(self, peer: Counted, request: Command, _route: object) -> None:
         """Refuse a request that is too much for its user; it is called once the user is known.
@@ -103,17 +111,23 @@ class Quotas:
             usage = self._move(peer, usage, name)
         if (found := usage.too_many_connections(quota)) is not None:
             self._stay_out(peer, usage)
-            raise self._refused(found)
-        self._check(usage, quota, request)
+            raise self._refused_again(peer, usage, found)
+        self._check(peer, usage, quota, request)
 
-    def _check(self, usage: Usage, quota: Quota, request: Command) -> None:
+    def _check(self, peer: Counted, usage: Usage, quota: Quota, request: Command) -> None:
         found = usage.excess(quota, self._loop.time())
         if found is not None:
-            raise self._refused(found)
+            raise self._refused_again(peer, usage, found)
         # Its size counts from the next request on: otherwise a message that is larger than the rate
         # could never be sent.
         usage.requests.add(1)
         usage.size.add(len(request.body))
+
+    def _refused_again(self, peer: Counted, usage: Usage, found: Excess) -> RemotingError:
+        """Return the answer to a refused request; let its connection rest if there are many."""
+        if usage.note_refusal(self._loop.time()):
+            peer.rest(_REST)
+        return self._refused(found)
 
     def _refused(self, found: Excess) -> RemotingError:
         return self._refuse(*found)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from mqlake.remoting.quotas.quota import (
     BYTES,
     CONNECTIONS,
@@ -44,6 +46,12 @@ class Rate:
         return self._level
 
 
+MOST_REFUSALS: Final = 200
+"""Requests of one owner that are refused in a second without delay. To refuse one takes about as
+long as to serve it.
+"""
+
+
 class Usage:
     """What one owner uses. `Peer` counts into it.
 
@@ -53,7 +61,7 @@ class Usage:
         requests, size: its requests and bytes in a second.
     """
 
-    __slots__ = ("connections", "in_flight", "kind", "owner", "requests", "size")
+    __slots__ = ("_refusals", "connections", "in_flight", "kind", "owner", "requests", "size")
 
     def __init__(self, kind: QuotaKind, owner: str, now: float) -> None:
         self.kind, self.owner = kind, owner
@@ -62,7 +70,7 @@ class Usage:
 
     def begin(self, now: float) -> None:
         """Count rates from now on: what was added while they had no limit has not leaked."""
-        self.requests, self.size = Rate(now), Rate(now)
+        self.requests, self.size, self._refusals = Rate(now), Rate(now), Rate(now)
 
     def too_many_connections(self, quota: Quota) -> Excess | None:
         """Return the limit of connections, if it is exceeded."""
@@ -85,6 +93,11 @@ class Usage:
             used = f"may send and receive {quota.size} bytes a second"
             return excess(BYTES, self._name, used, f"maxByteRatePer{kind}")
         return None
+
+    def note_refusal(self, now: float) -> bool:
+        """Count a request that was refused; return whether there are too many."""
+        self._refusals.add(1)
+        return self._refusals.is_exceeded(MOST_REFUSALS, now)
 
     def settled_in(self, quota: Quota, now: float) -> float:
         """Return in how many seconds it is as if the owner had used nothing."""

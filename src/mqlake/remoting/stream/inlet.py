@@ -43,9 +43,9 @@ class Serve(Protocol[M_contra]):
 class Inlet(Generic[M]):
     """What has arrived over one connection and is not served yet, and whether more is read.
 
-    It is not read while it waits for its turn, while it holds too much memory, and, at a server,
-    while the other side does not read the answers. Either its transport or `Shared.direct` reads
-    it.
+    It is not read while it waits for its turn, while it holds too much memory, while it rests, and,
+    at a server, while the other side does not read the answers. Either its transport or
+    `Shared.direct` reads it.
 
     Args:
         wire: what it is read from.
@@ -77,7 +77,7 @@ class Inlet(Generic[M]):
         self._has_incoming = False
         self._following: deque[bytes] = deque()
         self.is_read_directly = self.is_held_back = self.is_serving = False
-        self._is_waiting = False
+        self._is_waiting = self._is_resting = False
         self._suits = False
         self._after_part: list[Callable[[], object]] | None = None
 
@@ -192,7 +192,9 @@ class Inlet(Generic[M]):
         return False
 
     def _must_stop(self) -> bool:
-        return not self._wire.is_open or (self._writer.is_choked and self._shared.is_server)
+        if self._is_resting or not self._wire.is_open:
+            return True
+        return self._writer.is_choked and self._shared.is_server
 
     def after_part(self, callback: Callable[[], object]) -> None:
         """Call `callback` once more of the data that arrived with this command is served.
@@ -225,11 +227,23 @@ class Inlet(Generic[M]):
             self._wire.pause_reading()
 
     def resume(self) -> None:
-        """Continue because the other side has read what was written."""
+        """Continue, because the other side has read what was written, or after a rest."""
         self._note_held()
         if self._shared.is_server and not self._is_waiting:
             self._is_waiting = True
             self._shared.turns.wait(self)
+
+    def rest(self, seconds: float) -> None:
+        """Serve and read nothing for so long."""
+        if not self._is_resting:
+            self._is_resting = True
+            self.pause()
+            self._shared.loop.call_later(seconds, self._wake)
+
+    def _wake(self) -> None:
+        self._is_resting = False
+        if self._wire.is_open:
+            self.resume()
 
     def hold_back(self) -> None:
         """Read nothing until `go_on`, because memory is short."""
@@ -264,6 +278,7 @@ class Inlet(Generic[M]):
             self._wire.is_open
             and self._wire.tls is None
             and not (self._writer.is_choked or self._is_waiting or self.is_held_back)
+            and not self._is_resting
             and not self._has_incoming
             and self._peer is not None
             and not self._peer.is_limited
