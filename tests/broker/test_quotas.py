@@ -362,7 +362,7 @@ def test_a_user_is_served_in_turn_while_another_one_floods(tmp_path: Path, limit
             ]
             await until(lambda: broker.state.busy.counts[reason] > 0)
             between: list[int] = []
-            for _ in range(100):
+            for _ in range(40):  # Fewer than the other user may make in a second, however fast.
                 before = answered
                 assert (await other.send("Known")).code == ResponseCode.SUCCESS
                 between.append(answered - before)
