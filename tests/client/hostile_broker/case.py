@@ -16,8 +16,9 @@ from mqlake.errors import MqlakeError
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command
 from mqlake.protocol.frames import encode
-from mqlake.remoting import connection, turns
+from mqlake.remoting import turns
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.stream import inlet
 from tests.client.hostile_broker.answers import GoodBroker, empty_pull
 from tests.client.hostile_broker.mutations import Mutations
 from tests.client.hostile_broker.transport import Link
@@ -151,7 +152,7 @@ def _no_real_time() -> Generator[None]:
     """Let connections be served for as long as they have something: then a seed repeats a case."""
     with (
         usual_connections(),
-        mock.patch.object(connection, "perf_counter", return_value=0.0),
+        mock.patch.object(inlet, "perf_counter", return_value=0.0),
         mock.patch.object(turns, "perf_counter", return_value=0.0),
     ):
         yield
