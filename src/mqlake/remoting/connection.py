@@ -74,7 +74,7 @@ class Peer(asyncio.BufferedProtocol):
         self.bodies = 0
         self.held = 0
         self.usages: tuple[Usage, ...] = ()
-        self.started = Started() if shared.latencies is not None else None
+        self.started = Started() if shared.latencies is not None else None  # pyright: ignore[reportGeneralTypeIssues]
         self._shared, self._limits = shared, shared.limits
         self._wire = Wire(shared.loop)
         self._writer = FrameWriter(self._wire)
