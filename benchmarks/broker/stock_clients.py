@@ -64,24 +64,15 @@ class Phase(NamedTuple):
     """Whether headers are JSON, as other clients write them, and not binary."""
 
 
-PHASES = (
+LOADED = (
     Phase("64 threads, 128 B", "Producer", ("-t", "Bench128", "-s", "128", "-w", "64"), 1.5),
     Phase("64 threads, 1 KiB", "Producer", ("-t", "Bench1024", "-s", "1024", "-w", "64"), 1.5),
-    Phase(
-        "64 threads, 128 B, JSON headers",
-        "Producer",
-        ("-t", "Bench128", "-s", "128", "-w", "64"),
-        1.4,
-        cpu=0.35,
-        has_json=True,
-    ),
-    Phase(
-        "64 threads, 1 KiB, JSON headers",
-        "Producer",
-        ("-t", "Bench1024", "-s", "1024", "-w", "64"),
-        1.4,
-        cpu=0.35,
-        has_json=True,
+)
+PHASES = (
+    *LOADED,
+    *(
+        each._replace(title=f"{each.title}, JSON headers", wanted=1.4, cpu=0.35, has_json=True)
+        for each in LOADED
     ),
     Phase("1 thread, 128 B", "Producer", ("-t", "Bench128", "-s", "128", "-w", "1"), 0.65),
     Phase(
