@@ -10,7 +10,6 @@ what the ordinary path has decided before (`SendDecisions`, `PullDecisions`).
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import logging
 from collections.abc import Iterable
 from time import monotonic_ns
@@ -23,14 +22,13 @@ from mqlake.broker.lane.kernel import LaneKernel, load_kernel
 from mqlake.broker.lane.pull_turns import PullTurns
 from mqlake.broker.lane.pulls import LanePulls
 from mqlake.broker.lane.seats import Seats, host_of
-from mqlake.broker.lane.users import checks_before
+from mqlake.broker.lane.users import routes_taken
 from mqlake.broker.lane.withheld import Withheld, WithheldAnswers
 from mqlake.broker.send.send import SendMessages
 from mqlake.broker.state.broker_state import BrokerState
 from mqlake.dispatch.batch import Bytes, Longs
 from mqlake.formats.host import V4_SIZE
 from mqlake.protocol.codes import RequestCode
-from mqlake.protocol.command import Serialization
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Route
 from mqlake.remoting.server import RemotingServer
@@ -76,14 +74,7 @@ class Lane:
 
     def routes(self, routes: Iterable[Route]) -> list[Route]:
         """Return routes of which those of usual requests let the lane take them."""
-        kinds = tuple(Serialization)
-        checks = checks_before(self._state)
-        return [
-            dataclasses.replace(route, run=self.take, run_kinds=kinds, run_checks=checks)
-            if route.code in CODES
-            else route
-            for route in routes
-        ]
+        return routes_taken(routes, CODES, self.take, self._state)
 
     def open(self, server: RemotingServer) -> None:
         """Serve the connections of a server, which has started."""
@@ -225,18 +216,9 @@ class Lane:
         reason, size = kernel.serve_bytes(*appended_to, data, host)
         frames.at += size
         self._note(kernel)
-        if reason == layout.NEW_QUEUE:
-            self._decisions.ask_place(kernel.numbers[layout.QUEUE])
-        elif reason == layout.NEW_TOPIC:
-            return self._decisions.ask_topic(peer, Frames(frames.data, frames.at, frames.code))
-        elif reason in (layout.NEW_USER, layout.NEW_PERMISSION):
-            return self._decisions.find_out(kernel, peer, reason, layout.BYTES)
-        elif reason == layout.OTHER and self._outside.make_room():
-            return True
-        elif reason != layout.FULL:
-            is_all = begin + len(data) == len(frames.data)
-            return reason == layout.SERVED_ALL and size > 0 and not is_all
-        return True
+        if reason == layout.SERVED_ALL:
+            return size > 0 and begin + len(data) < len(frames.data)
+        return reason == layout.FULL or self._ask(kernel, peer, reason, frames)
 
     # Turns
 
@@ -344,12 +326,7 @@ class Lane:
 
     def _do(self, kernel: LaneKernel, reason: int) -> None:
         """Do what the kernel does not know how to do."""
-        if reason == layout.NEW_QUEUE:
-            self._decisions.ask_place(kernel.numbers[layout.QUEUE])
-            return
         if reason == layout.FIRST_PULL and self._pulls.expect():
-            return
-        if reason == layout.OTHER and self._outside.make_room():
             return
         peer = self._seats.peer(kernel.numbers[layout.CONNECTION])
         if peer is None:
@@ -359,13 +336,28 @@ class Lane:
         elif not self._ask(kernel, peer, reason):
             self._pass_on(kernel, peer, reason)
 
-    def _ask(self, kernel: LaneKernel, peer: Peer, reason: int) -> bool:
-        """Find out what the kernel does not know about a frame; return whether it can serve it."""
+    def _ask(
+        self, kernel: LaneKernel, peer: Peer, reason: int, frames: Frames | None = None
+    ) -> bool:
+        """Find out what the kernel does not know about a frame; return whether it can serve it.
+
+        Args:
+            frames: what a transport has received, from that frame on; None if the kernel has it.
+        """
+        decisions = self._decisions
+        if reason == layout.OTHER:
+            return self._outside.make_room()
+        if reason == layout.NEW_QUEUE:
+            decisions.ask_place(kernel.numbers[layout.QUEUE])
+            return True
         if reason == layout.NEW_TOPIC:
-            return self._decisions.ask_topic(peer, Frames(kernel.rest(), 0, _CODE))
+            if frames is None:
+                return decisions.ask_topic(peer, Frames(kernel.rest(), 0, _CODE))
+            return decisions.ask_topic(peer, Frames(frames.data, frames.at, frames.code))
         if reason in (layout.NEW_USER, layout.NEW_PERMISSION):
-            return self._decisions.find_out(kernel, peer, reason, kernel.numbers[layout.CONNECTION])
-        return reason == layout.PULL and self._pulls.ask(peer, kernel.rest())
+            connection = kernel.numbers[layout.CONNECTION] if frames is None else layout.BYTES
+            return decisions.find_out(kernel, peer, reason, connection)
+        return frames is None and reason == layout.PULL and self._pulls.ask(peer, kernel.rest())
 
     def _pass_on(self, kernel: LaneKernel, peer: Peer, reason: int) -> None:
         """Pass what was received on to its connection."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
-from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
@@ -24,13 +23,12 @@ from mqlake.broker.lane.pull_kernel import PullKernel, load_pulls
 from mqlake.broker.lane.pull_tables import AcceptedPulls, PullTables
 from mqlake.broker.lane.pull_texts import text_of_key
 from mqlake.broker.lane.topics import MOST_OF_TOPIC
-from mqlake.broker.lane.users import checks_before
+from mqlake.broker.lane.users import routes_taken
 from mqlake.broker.pull.requests import PullRequests
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.state.broker_state import BrokerState
 from mqlake.errors import FormatError, StoreError
 from mqlake.protocol.codes import RequestCode
-from mqlake.protocol.command import Serialization
 from mqlake.protocol.frames import header_at
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Route
@@ -91,13 +89,7 @@ class LanePulls:
 
     def routes(self, routes: Iterable[Route]) -> list[Route]:
         """Return routes of which that of pulls lets the lane take them."""
-        kinds, checks = tuple(Serialization), checks_before(self._state)
-        return [
-            replace(route, run=self.take, run_kinds=kinds, run_checks=checks)
-            if route.code == RequestCode.PULL_MESSAGE
-            else route
-            for route in routes
-        ]
+        return routes_taken(routes, (RequestCode.PULL_MESSAGE,), self.take, self._state)
 
     # Loading and stopping
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from mqlake.auth.access import Access
@@ -11,13 +12,14 @@ from mqlake.auth.audit import AUDIT
 from mqlake.auth.sources import Address, source_of
 from mqlake.broker.lane.layout import MOST_USERS
 from mqlake.broker.lane.user_table import Permissions, UserTable
+from mqlake.protocol.command import Serialization
 from mqlake.remoting.connection import Peer
 
 if TYPE_CHECKING:
     from mqlake.auth.users import User
     from mqlake.broker.state.broker_state import BrokerState
     from mqlake.protocol.command import Command
-    from mqlake.remoting.route import Check
+    from mqlake.remoting.route import Route, TakeRun
 
 
 class _LaneUser(NamedTuple):
@@ -124,10 +126,18 @@ class LaneUsers:
         return self._access.accepts(request, peer.address)
 
 
-def checks_before(state: BrokerState) -> Sequence[Check] | None:
-    """Return what is checked before the lane takes requests, None for all checks.
+def routes_taken(
+    routes: Iterable[Route], codes: Collection[int], take: TakeRun, state: BrokerState
+) -> list[Route]:
+    """Return routes of which those of some request codes let the lane take their requests.
 
-    It checks signatures and permissions itself, of each request.
+    The lane checks signatures and permissions itself, of each request.
     """
-    checks = state.quotas.check_address, state.refusals.check
-    return checks if state.access.checks else None
+    checks = (state.quotas.check_address, state.refusals.check) if state.access.checks else None
+    kinds = tuple(Serialization)
+    return [
+        replace(route, run=take, run_kinds=kinds, run_checks=checks)
+        if route.code in codes
+        else route
+        for route in routes
+    ]
