@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,5 +50,22 @@ def test_asks_for_each_queue_once_whatever_else_is_put(tmp_path: Path) -> None:
             broker.state.store.reads.catch_up()
             found = [broker.state.store.reads.queue(TOPIC, queue)[1] for queue in range(QUEUES)]
             assert found == [11, 20, 10, 10]  # The first one has a message of `with_lane`.
+
+    asyncio.run(run())
+
+
+def test_asks_again_for_the_queues_once_one_was_removed(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with with_lane(tmp_path) as (broker, _):
+            frames = [made(0, SEND_FIELDS | {"e": str(queue), "i": KEY}) for queue in range(2)]
+            await ask_bursts(broker, [frames] * 3)
+            outside: Any = broker.state.store.appends.outside
+            outside._offsets.remove(TOPIC, 1)
+            # Another queue gets the place of the removed one.
+            outside._offsets.set("Other", 0, 50)
+            await ask_bursts(broker, [frames])
+            assert outside._offsets.next(TOPIC, 0) == 5  # One is a message of `with_lane`.
+            assert outside._offsets.next(TOPIC, 1) == 1
+            assert outside._offsets.next("Other", 0) == 50
 
     asyncio.run(run())
