@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import gc
+import os
 import random
 import resource
 import sys
@@ -18,7 +20,7 @@ from pyarrow import parquet
 from mqlake.lake.files import partition_writer
 from mqlake.lake.files.data_file import FileWriter
 from mqlake.lake.files.lake_files import LakeFiles
-from mqlake.lake.files.partition_writer import FileShape, PartitionWriter
+from mqlake.lake.files.partition_writer import FileShape, PartitionWriter, write_all
 from mqlake.lake.files.topic_shapes import TopicShapes
 from mqlake.lake.tables.evolution import table_schema
 from tests.lake.tables.tables import COLUMNS, batch, row
@@ -201,6 +203,25 @@ def test_a_discarded_file_says_nothing_when_its_writer_is_destroyed(tmp_path: Pa
         sys.unraisablehook = hook
     assert raised == []
     assert list(tmp_path.iterdir()) == []
+
+
+def test_removes_a_file_that_cannot_be_completed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: int) -> None:
+        raise OSError(errno.EIO, "the disk failed")
+
+    raised: list[object] = []
+    hook, sys.unraisablehook = sys.unraisablehook, raised.append
+    try:
+        monkeypatch.setattr(os, "fsync", fail)
+        with pytest.raises(OSError, match="the disk failed"):
+            write_all(shape(tmp_path), [batch([row(0, "A"), row(1, "B")])])
+        gc.collect()
+    finally:
+        sys.unraisablehook = hook
+    assert raised == []
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 def test_a_record_in_two_batches_counts_once(tmp_path: Path) -> None:

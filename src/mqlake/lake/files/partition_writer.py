@@ -203,7 +203,9 @@ class PartitionWriter:
         return self._open[partition]
 
     def _close(self, partition: Partition) -> None:
-        self._done.append(self._open.pop(partition).finish(*partition))
+        # If this fails, the file is still open, and `discard` closes and removes it.
+        self._done.append(self._open[partition].finish(*partition))
+        del self._open[partition]
 
 
 def _fitted(batch: Any, schema: Any) -> Any:
