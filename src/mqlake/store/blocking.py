@@ -115,7 +115,10 @@ class BlockingMessageStore(StoreAnswers):
         if mutex.locked() and (busy := self._answer_if_busy(message)) is not None:
             raise PutError(busy)
         with mutex:
-            return self._finish(self._put(message))
+            result = self._put(message)
+            if result.status is _OK and self._confirms_at_append and self._has_work:
+                return result
+            return self._finish(result)
 
     def put_fields(
         self,

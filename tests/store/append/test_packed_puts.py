@@ -11,6 +11,7 @@ import pytest
 from mqlake.dispatch.kernel import is_compiled
 from mqlake.formats import record, sys_flag
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC
+from mqlake.kernels.jit import BOUNDS_CHECKED
 from mqlake.store.append.appender import Appender
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutResult
@@ -198,6 +199,7 @@ def test_the_first_field_is_reported_last() -> None:
     ]
 
 
+@pytest.mark.skipif(BOUNDS_CHECKED, reason="checks are between the instructions")
 def test_the_size_is_stored_behind_a_fence() -> None:
     """The crash simulator trusts the order that is reported; this is what keeps it."""
     from numba import njit
@@ -269,6 +271,18 @@ def test_more_queues_and_hosts_than_are_remembered(monkeypatch: pytest.MonkeyPat
     other.put(*messages)
     assert log.put_many(messages[::7]) == other.put(*messages[::7])
     assert everything(log) == everything(other)
+
+
+@pytest.mark.parametrize("a_call", [1, 2])
+def test_offsets_are_counted_where_the_array_of_ends_has_grown(a_call: int) -> None:
+    log = Appending(SETTINGS)
+    queues = range(3000)
+    for expected in range(2):
+        for first in range(0, len(queues), a_call):
+            messages = [message(queue_id=queue) for queue in queues[first : first + a_call]]
+            results = log.put_many(messages) if a_call > 1 else log.put(*messages)
+            assert [result.queue_offset for result in results] == [expected] * a_call
+    assert set(log.offsets.values()) == {2}
 
 
 def test_the_limits_of_a_store_count_as_soon_as_they_change() -> None:

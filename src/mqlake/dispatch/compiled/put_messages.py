@@ -42,17 +42,22 @@ from mqlake.dispatch.writing.packed_layout import (
     APPENDS_CRC_AT,
     COUNT,
     DONE,
+    ENDS,
     FIELDS_AT,
     FOLLOWING,
     HOSTS,
     IS_PUBLISHED,
+    LENGTH,
+    LOG,
     LONGEST_BODY_AT,
     MAY_WAIT,
     MORE_AT,
     NEW_ROW,
     NO_ROOM,
     OFFSETS,
+    OUT,
     PENDING,
+    PLACES_SIZE,
     POSITION,
     QUEUE_NUMBERS,
     QUEUE_OFFSETS,
@@ -63,6 +68,7 @@ from mqlake.dispatch.writing.packed_layout import (
     SEED_AT,
     SIZE,
     SIZES,
+    STATE,
     STORE_HOST_AT,
     STORE_SIZE_AT,
     TABLE_FULL,
@@ -73,7 +79,7 @@ from mqlake.dispatch.writing.packed_layout import (
     VALUE_AT,
 )
 from mqlake.kernels.jit import brief_kernel, inlined
-from mqlake.kernels.memory import borrow, load_i64, load_word
+from mqlake.kernels.memory import borrow, bytes_at, load_i64, load_word, longs_at
 from mqlake.kernels.text_search import holds
 
 _QUEUES, _HOSTS = tuple(QUEUES), tuple(HOSTS)
@@ -127,9 +133,7 @@ def _reason(state, packed, at, following, kinds, starts, numbers, delays):
 
 
 @brief_kernel
-def put_messages(
-    log, at, room_end, base, room, packed, position, most, now, delays, state, ends, out
-):
+def put_messages(places, at, room_end, base, room, packed, position, most, now, delays):
     """Put messages until one must be left; return how many were put.
 
     Their records are written to the end of `state`. If they are few bytes, they are then published
@@ -137,24 +141,32 @@ def put_messages(
     up in any case.
 
     Args:
-        log: u1[n], the file of the log to which records are appended.
-        at: the position of the next record.
+        places: the address of i8[PLACES_SIZE], addresses and lengths of the arrays below; to pass
+            each array would take longer than to put a message.
+        at: the position of the next record in the file.
         room_end: the position before which records may be published.
         base: the physical offset of the file's first byte.
-        room: maximum bytes of records.
+        room: maximum bytes of records; there are never more than fit before `room_end`.
         packed, position: messages, and where the next one begins.
         most: up to MOST messages.
         now: the store timestamp, in milliseconds.
         delays: whether messages that may ask for a delay are put, too: 0 or 1.
-        state, out: see `packed_layout`.
-        ends: i8[n], next queue offsets; below 0 for a queue without messages.
+
+    The arrays, each with its place in `places`:
+        LOG: u1[n], the file of the log to which records are appended.
+        STATE, OUT: see `packed_layout`.
+        ENDS: i8[n], next queue offsets; below 0 for a queue without messages.
     """
-    log, packed, state = borrow(log), borrow(packed), borrow(state)
-    ends, out = borrow(ends), borrow(out)
+    packed, where = borrow(packed), longs_at(places, np.int64(PLACES_SIZE))
+    log = bytes_at(where[LOG], where[LOG + LENGTH])
+    state = bytes_at(where[STATE], where[STATE + LENGTH])
+    ends = longs_at(where[ENDS], where[ENDS + LENGTH])
+    out = longs_at(where[OUT], where[OUT + LENGTH])
     kinds = borrow(out[FIELDS_AT : FIELDS_AT + FIELD_COUNT])
     starts = borrow(out[FIELDS_AT + FIELD_COUNT : FIELDS_AT + 2 * FIELD_COUNT])
     numbers = borrow(out[FIELDS_AT + 2 * FIELD_COUNT : FIELDS_AT + 3 * FIELD_COUNT])
     crc, own_size = load_i64(state, APPENDS_CRC_AT), load_i64(state, STORE_SIZE_AT)
+    room = min(room, room_end - at)
     to, count, reason = np.int64(0), np.int64(0), np.int64(DONE)
     while count < most:
         is_message, following = read_fields(packed, position, kinds, starts, numbers)
@@ -207,7 +219,7 @@ def put_messages(
         position = following
     out[REASON], out[POSITION], out[COUNT] = reason, position, count
     out[SIZE], out[IS_PUBLISHED] = to, 0
-    if 0 < to <= _MOST_BY_MAPPING and at + to <= room_end:
+    if 0 < to <= _MOST_BY_MAPPING:
         publish(log, at, state, np.int64(RECORDS_AT), to)
         out[IS_PUBLISHED] = 1
     return count

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import msgspec
+import numpy as np
 
+from mqlake.dispatch.batch import Bytes, Longs
 from mqlake.dispatch.kernel import is_compiled
+from mqlake.dispatch.writing import packed_layout as layout
 from mqlake.formats.host import V4_SIZE, V6_SIZE
 
 PutMessages = Callable[..., int]
-"""put_messages(log, at, room_end, base, room, packed messages, position, most, now, delays, state,
-ends, out): write and publish records, as `mqlake.dispatch.compiled.put_messages`
-says.
+"""put_messages(places, at, room_end, base, room, packed messages, position, most, now, delays):
+write and publish records, as `mqlake.dispatch.compiled.put_messages` says.
 
-The caller passes exactly: writable arrays of bytes for log and state, writable arrays of
-i8 for ends and out, `bytes` for the packed messages, and numbers.
+The caller passes exactly `bytes` for the packed messages, and numbers; the places are those of
+`ArrayPlaces`.
 """
 
 pack = msgspec.msgpack.Encoder().encode
@@ -29,11 +31,40 @@ def load_messages() -> PutMessages | None:
     if not is_compiled():
         return None
     from mqlake.dispatch.compiled import put_messages
-    from mqlake.kernels.entry_point import BYTES, DATA, INT, LONGS, entry_point
+    from mqlake.kernels.entry_point import DATA, INT, entry_point
 
-    position = BYTES, INT, INT, INT, INT
-    packed = DATA, INT, INT, INT, INT
-    return entry_point(put_messages.put_messages, *position, *packed, BYTES, LONGS, LONGS)
+    return entry_point(put_messages.put_messages, *[INT] * 5, DATA, *[INT] * 4)
+
+
+class ArrayPlaces:
+    """Where the arrays of calls of `PutMessages` are. It holds them.
+
+    Attributes:
+        address: what the kernel is called with.
+        log, ends: the arrays that were placed last.
+
+    Args:
+        state: u1[n], out: i8[n]: the arrays that stay the same.
+    """
+
+    def __init__(self, state: Bytes, out: Longs) -> None:
+        self.log: Bytes = np.empty(0, np.uint8)
+        self.ends: Longs = np.empty(0, np.int64)
+        self._stay = state, out
+        self._places = np.zeros(layout.PLACES_SIZE, np.int64)
+        self.address = self._places.ctypes.data
+        self._place(layout.STATE, state)
+        self._place(layout.OUT, out)
+
+    def place(self, log: Bytes, ends: Longs) -> None:
+        """Let calls write to this file of the log, and count up these ends of queues."""
+        self._place(layout.LOG, log)
+        self._place(layout.ENDS, ends)
+        self.log, self.ends = log, ends
+
+    def _place(self, at: int, array: Bytes | Longs) -> None:
+        assert array.flags.c_contiguous, "a kernel would write elsewhere"
+        self._places[at], self._places[at + layout.LENGTH] = array.ctypes.data, len(array)
 
 
 def make_route(
