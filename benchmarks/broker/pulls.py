@@ -27,16 +27,16 @@ def run(address: str, topic: str, queues: int, count: int, group: str = GROUP) -
     host, _, port = address.rpartition(":")
     with socket.create_connection((host, int(port))) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection.sendall(_heartbeat(topic, group))
+        connection.sendall(heartbeat(topic, group))
         answers = _Answers(connection)
         answers.next()
         begin, offsets = time.perf_counter(), [0] * queues
         for queue in range(queues):
-            connection.sendall(_pull(topic, group, queue, 0))
+            connection.sendall(pull(topic, group, queue, 0))
         for _ in range(count):
             queue = answers.next() % queues
             offsets[queue] += A_PULL
-            connection.sendall(_pull(topic, group, queue, offsets[queue]))
+            connection.sendall(pull(topic, group, queue, offsets[queue]))
         for _ in range(queues):
             answers.next()
         return time.perf_counter() - begin
@@ -71,7 +71,8 @@ class _Answers:
         return _LENGTHS.unpack_from(self._data)
 
 
-def _heartbeat(topic: str, group: str) -> bytes:
+def heartbeat(topic: str, group: str) -> bytes:
+    """Return the request with which a member of a group subscribes to a topic."""
     subscription = {
         "classFilterMode": False,
         "codeSet": [],
@@ -90,10 +91,11 @@ def _heartbeat(topic: str, group: str) -> bytes:
         "unitMode": False,
     }
     body = {"clientID": "backlog", "consumerDataSet": [consumer], "producerDataSet": []}
-    return _frame(RequestCode.HEART_BEAT, 0, {}, json.dumps(body).encode())
+    return frame(RequestCode.HEART_BEAT, 0, {}, json.dumps(body).encode())
 
 
-def _pull(topic: str, group: str, queue: int, offset: int) -> bytes:
+def pull(topic: str, group: str, queue: int, offset: int) -> bytes:
+    """Return a pull that waits where there is no message; its opaque is the queue's number."""
     fields = {
         "queueId": str(queue),
         "maxMsgBytes": "262144",
@@ -108,10 +110,11 @@ def _pull(topic: str, group: str, queue: int, offset: int) -> bytes:
         "subVersion": str(_SUBSCRIBED),
         "consumerGroup": group,
     }
-    return _frame(RequestCode.PULL_MESSAGE, queue, fields)
+    return frame(RequestCode.PULL_MESSAGE, queue, fields)
 
 
-def _frame(code: int, opaque: int, fields: dict[str, str], body: bytes = b"") -> bytes:
+def frame(code: int, opaque: int, fields: dict[str, str], body: bytes = b"") -> bytes:
+    """Return a request with a JSON header."""
     header = {
         "code": int(code),
         "extFields": fields,
