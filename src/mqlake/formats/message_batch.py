@@ -62,8 +62,12 @@ def decode_batch(data: bytes | memoryview) -> Iterator[BatchPart]:
 def encode_batch(messages: Iterable[tuple[int, bytes, bytes]]) -> bytes:
     """Return the body of a batch of (flag, body, encoded properties)."""
     parts: list[bytes] = []
+    same, head, length = (-1, -1, -1), b"", b""
     for flag, body, properties in messages:
-        size = HEAD.size + len(body) + LENGTH.size + len(properties)
-        parts += HEAD.pack(size, 0, 0, flag, len(body)), body
-        parts += LENGTH.pack(len(properties)), properties
+        # Neighbours often have the same lengths.
+        if same != (numbers := (flag, len(body), len(properties))):
+            same = numbers
+            head = HEAD.pack(LEAST_SIZE + len(body) + len(properties), 0, 0, flag, len(body))
+            length = LENGTH.pack(len(properties))
+        parts += head, body, length, properties
     return b"".join(parts)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from functools import lru_cache
 from itertools import count, islice
 
 from mqlake.formats.host import encode_host
@@ -42,7 +43,7 @@ class UniqueKeys:
 
     def encoded(self, before: bytes, after: bytes) -> Iterator[bytes]:
         """Yield keys that no other messages have, as bytes between others; to be used at once."""
-        counter, ends = self._counter, [text + after for text in _BYTES]
+        counter, ends = self._counter, _ends(after)
         while True:
             start = before + self._moment().encode()
             for number in islice(counter, _OF_ONE_MOMENT):
@@ -54,6 +55,12 @@ class UniqueKeys:
         if not self._month <= now < self._next_month:
             self._month, self._next_month = _month_of(now)
         return f"{self._start}{now - self._month:08X}"
+
+
+@lru_cache(16)
+def _ends(after: bytes) -> list[bytes]:
+    """Return the ends of keys, by the low byte of their counter."""
+    return [text + after for text in _BYTES]
 
 
 def _month_of(now: int) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mqlake.client import Message
-from mqlake.client.producer.outgoing import Outgoings
+from mqlake.client.producer.outgoing import Outgoing, Outgoings
 from mqlake.errors import FormatError
 from mqlake.formats.message_batch import decode_batch
 from mqlake.formats.message_id import UniqueKey
@@ -34,6 +34,30 @@ def test_messages_of_a_batch_have_the_unique_keys_of_its_result() -> None:
     assert batch.message_ids[2] == "mine"
     assert list(batch.message_ids[1:3]) == [properties[1][UNIQ_KEY], "mine"]
     assert UniqueKey.parse(batch.message_ids[0]).ip == bytes((10, 0, 0, 1))
+
+
+@pytest.mark.parametrize("most", [1000, 200])
+def test_messages_with_only_a_body_are_encoded_like_any_others(most: int) -> None:
+    plain = [Message(topic="t", body=bytes(length)) for length in (3, 3, 0, 7, 7, 7)]
+    outgoings = Outgoings(KEYS, lambda: 0, None, 1000)
+    others = [Message(topic="t", body=bytes(3), tags="red"), *plain[1:]]
+    found, expected = (
+        [part for _, batch in outgoings.groups(messages, most) for part in _parts(batch)]
+        for messages in (plain, others)
+    )
+    assert expected[0][2].pop("TAGS") == "red"
+    assert found == expected == [(0, len(each.body), {"WAIT": "true"}) for each in plain]
+    batches = [batch for _ in range(2) for _, batch in outgoings.groups(plain, most)]
+    assert len({key for batch in batches for key in batch.message_ids}) == 2 * len(plain)
+
+
+def _parts(batch: Outgoing) -> list[tuple[int, int, dict[str, str]]]:
+    found: list[tuple[int, int, dict[str, str]]] = []
+    for part in decode_batch(batch.body):
+        pairs = decode_properties(batch.body[part.properties_at :][: part.properties_length])
+        assert UniqueKey.parse(pairs.pop(UNIQ_KEY)).ip == bytes((10, 0, 0, 1))
+        found.append((part.flag, part.body_length, pairs))
+    return found
 
 
 def test_keys_of_batches_differ_also_if_others_are_made_in_between() -> None:

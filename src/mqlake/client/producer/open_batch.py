@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 from typing import overload
 
 from mqlake.client.message import Message
@@ -42,6 +43,12 @@ class OpenBatch:
         self.properties.append(properties)
         parts.append((message.flag, body, properties))
         return True
+
+    def add_plain(self, bodies: Sequence[bytes], properties: Sequence[bytes]) -> None:
+        """Add messages whose flags are 0, however long they are together."""
+        self.properties += properties
+        self.parts += zip(repeat(0), bodies, properties)
+        self.size += LEAST_SIZE * len(bodies) + sum(map(len, bodies)) + sum(map(len, properties))
 
 
 class MessageIds(Sequence[str]):

@@ -6,6 +6,8 @@ Upstream: `DefaultMQProducerImpl.sendKernelImpl`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from operator import attrgetter
 
 import msgspec
 
@@ -37,6 +39,9 @@ _PLAIN = {
     for waits, text in ((True, "true"), (False, "false"))
 }
 """The beginning of the properties of a message that has none of its own: its unique key follows."""
+_BESIDES = tuple(set(Message.__struct_fields__) - {"topic", "body"})
+_BESIDES_BODY = attrgetter(*_BESIDES)
+_NOTHING_BESIDES = _BESIDES_BODY(Message(topic="", body=b""))
 _WAITS = {
     waits: encode_pairs({WAIT: text}).decode() for waits, text in ((True, "true"), (False, "false"))
 }
@@ -186,6 +191,9 @@ class Outgoings:
             yield from ((message, self.single(message)) for message in messages)
             return
         plain = self._plain_properties()
+        if (whole := _plain_batch(messages, plain[True], most)) is not None:
+            yield from self._group(whole)
+            return
         batch = OpenBatch(first)
         for message in messages:
             if message.is_delayed or message.has_priority:
@@ -248,6 +256,21 @@ class Outgoings:
             raise FormatError(
                 f"topic {topic}: a message of {size} bytes exceeds the maximum of {self._most}"
             )
+
+
+def _plain_batch(
+    messages: Sequence[Message], properties: Iterator[bytes], most: int
+) -> OpenBatch | None:
+    """Return messages that have only a topic and a body as one batch; None if one has more, or if
+    they are more than `most` bytes together.
+
+    It goes through them without a step of the interpreter for each.
+    """
+    if [*map(_BESIDES_BODY, messages)].count(_NOTHING_BESIDES) != len(messages):
+        return None
+    batch = OpenBatch(messages[0])
+    batch.add_plain([message.body for message in messages], [*islice(properties, len(messages))])
+    return batch if batch.size <= most else None
 
 
 def _text(properties: dict[str, str]) -> str:
