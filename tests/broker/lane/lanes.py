@@ -51,8 +51,9 @@ async def with_lane(
         serve, serve_bytes = kernel.serve, kernel.serve_bytes
 
         def noted(*arguments: Any) -> int:
+            before = kernel.numbers[layout.MESSAGES]
             reason = serve(*arguments)
-            calls.extend((reason, kernel.numbers[layout.MESSAGES]))
+            calls.extend((reason, kernel.numbers[layout.MESSAGES] - before))
             return reason
 
         def noted_bytes(*arguments: Any) -> tuple[int, int]:

@@ -12,8 +12,10 @@ import pytest
 from mqlake.broker.lane.layout import Most
 from mqlake.broker.send.properties import StoredProperties
 from mqlake.broker.settings import make_broker_settings
+from mqlake.broker.state.lite.names import is_lite_topic
 from mqlake.dispatch.compiled import put_sent
 from mqlake.dispatch.kernel import is_compiled
+from mqlake.formats.properties import LITE_TOPIC, decode_properties
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command, Serialization
 from mqlake.protocol.headers.send import SendMessageHeaderV2
@@ -24,6 +26,7 @@ from mqlake.storage.clock import SystemClock
 from tests.broker.send.random_sends import (
     BATCH_FIELDS,
     KEY,
+    LITE,
     UNUSUAL,
     UNUSUAL_IN_BATCHES,
     USUAL,
@@ -59,6 +62,8 @@ class Read(NamedTuple):
     opaque: int
     key_at: int
     key_size: int
+    lite_at: int
+    lite_size: int
     is_batch: int
 
 
@@ -101,6 +106,13 @@ def check(data: bytes, at: int = 0) -> bool:
     key = kept[found.key_at : found.key_at + found.key_size].decode()
     assert properties().of(header.properties) == (stored, key)
     assert key.isalnum()
+    if found.lite_size:
+        lite = stored[found.lite_at : found.lite_at + found.lite_size].decode()
+        assert not found.is_batch
+        assert decode_properties(stored)[LITE_TOPIC] == lite
+        assert is_lite_topic(lite)
+    else:
+        assert LITE_TOPIC not in decode_properties(stored)
     assert len(stored) <= MOST.properties
     return True
 
@@ -125,8 +137,40 @@ def test_each_usual_value_is_read(kind: int, name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in UNUSUAL if name != "b"])
 def test_each_unusual_value_is_left(kind: int, name: str) -> None:
     for value in UNUSUAL[name]:
-        if (name, value) != ("e", "4"):  # Whether there is such a queue is seen later.
+        # Whether there is such a queue, and whether there are lite topics, is seen later.
+        if (name, value) not in (("e", "4"), ("i", LITE)):
             assert not check(made(kind, PLAIN | {name: value})), value
+
+
+@pytest.mark.parametrize("kind", Serialization)
+def test_the_name_of_a_lite_topic_is_read(kind: int) -> None:
+    for name in ("a", "session-1", "A_Z-", "a" * 128):
+        lite = f"__LITE_TOPIC\1{name}\2"
+        for text in (f"{KEY}{lite}", f"{KEY}{lite[:-1]}", f"{lite}{KEY}", f"K\1v\2{lite}{KEY}"):
+            data = made(kind, PLAIN | {"i": text})
+            assert check(data)
+            found, stored, _ = read(data, 0)
+            assert stored[found.lite_at : found.lite_at + found.lite_size] == name.encode()
+
+
+@pytest.mark.parametrize("kind", Serialization)
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("__LITE_TOPIC", "__LITE_TOPIC\1", "__LITE_TOPICS\1a", "__LITE_TOPIC\1a\1b"),
+        *("__LITE_TOPIC\1a b", "__LITE_TOPIC\1a$b", f"__LITE_TOPIC\1{'a' * 129}"),
+        *("__LITE_TOPIC\1a\2__LITE_TOPIC\1a", "__LITE_TOPIC\1a\2DELAY\0013"),
+        "__LITE_TOPIC\1a\2INNER_MULTI_DISPATCH\1%LMQ%$a$b",
+    ],
+)
+def test_what_may_not_be_sent_to_a_lite_topic_is_left(kind: int, text: str) -> None:
+    for properties in (f"{KEY}{text}\2", f"{text}\2{KEY}"):
+        assert not check(made(kind, PLAIN | {"i": properties}))
+
+
+@pytest.mark.parametrize("kind", Serialization)
+def test_a_batch_to_a_lite_topic_is_left(kind: int) -> None:
+    assert not check(batch(BATCH_FIELDS | {"i": LITE}, b"body", kind=kind))
 
 
 @pytest.mark.parametrize("kind", Serialization)

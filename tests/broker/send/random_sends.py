@@ -14,6 +14,8 @@ from tests.protocol.messages import SEND_FIELDS, frame, json_header, pair
 
 TOPIC = "TopicTest"
 KEY = "UNIQ_KEY\x01AB12\x02"
+LITE = f"{KEY}__LITE_TOPIC\x011\x02"
+"""Properties of a send to a lite topic, which a broker without lite topics refuses."""
 
 # What is stored as it is.
 USUAL = {
@@ -45,7 +47,7 @@ UNUSUAL = {
         f"TIMER_DELAY_MS\x013600000\x02{KEY}",  # none is due while the test runs
         f"{KEY}WAIT\x01false\x02", f"{KEY}WAIT\x01true \x02",
         f"{KEY}TRAN_MSG\x01true\x02", f"{KEY}POP_CK\x01x\x02", f"{KEY}INNER_NUM\x011\x02",
-        f"{KEY}_SYS_MSG_PRIORITY_\x011\x02", f"{KEY}__LITE_TOPIC\x011\x02",
+        f"{KEY}_SYS_MSG_PRIORITY_\x011\x02", LITE,
         f"{KEY}INNER_MULTI_DISPATCH\x01%LMQ%$a$b\x02",
         f"INNER_MULTI_QUEUE_OFFSET\x011\x02{KEY}",
         f"{KEY}__CRC32#\x010000000000\x02", f"__CRC32#\x01\x02{KEY}",

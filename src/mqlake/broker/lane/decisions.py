@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from time import monotonic_ns
 from typing import TYPE_CHECKING, Final
 
 from mqlake.broker.lane import layout
@@ -11,19 +13,23 @@ from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.send.checks import MULTI_TAG
 from mqlake.broker.send.send import SendMessages
 from mqlake.broker.state.broker_state import BrokerState
+from mqlake.broker.state.lite.names import parent_of
+from mqlake.broker.state.lite.next_offsets import NextTables
 from mqlake.errors import FormatError
 from mqlake.formats.config.topics import Topic
-from mqlake.formats.topic_names import RETRY_PREFIX
+from mqlake.formats.topic_names import OF_GROUPS, RETRY_PREFIX
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import request
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.send import SendMessageHeaderV2
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.shares import owner_of
 from mqlake.remoting.stream.frame_reader import Frames
 from mqlake.store.queues.queue_kind import kind_of
 
 if TYPE_CHECKING:
     from mqlake.broker.lane.kernel import LaneKernel
+    from mqlake.dispatch.batch import Bytes, Longs
 
 _TOPIC: Final = "b"
 """The header field with the topic."""
@@ -43,6 +49,7 @@ class SendDecisions:
     ) -> None:
         self._checks, self._direct = sends.checks, state.topics.direct
         self._outside, self._watermarks = state.store.appends.outside, state.store.watermarks
+        self._lite, self._light = state.lite, state.store.light
         self._copies, self._live = state.store.copies, runtime.live
         config = state.store.config
         self._tables = config.topics, config.static_topics
@@ -115,6 +122,50 @@ class SendDecisions:
             self.topics.permissions.permit(topic, place)
         return place is not None
 
+    @property
+    def next_offsets(self) -> NextTables:
+        """The tables of the next offsets of lite topics."""
+        return self._lite.queues.next_offsets
+
+    @property
+    def lite_seed(self) -> int:
+        """The seed of the hashes by which the queues of lite topics are known."""
+        return 0 if self._light is None else self._light.seed
+
+    def ask_lite(self, kernel: LaneKernel, peer: Peer) -> bool:
+        """Find the next offset of a lite topic; return whether messages may be put to it."""
+        (queue, name_hash), lite = kernel.lite_queue(), self._lite
+        check = lambda: lite.check_room(owner_of(peer.address))  # noqa: E731
+        try:
+            lite.queues.next_offset(parent_of(queue), queue, name_hash, check)
+        except RemotingError:  # This is reported when the send is served by itself.
+            return False
+        return True
+
+    def serve(
+        self,
+        kernel: LaneKernel,
+        log: Bytes,
+        ends: Longs,
+        peer_of: Callable[[int], Peer | None],
+    ) -> int:
+        """Call the kernel as `LaneKernel.serve` is called; return why it ends.
+
+        As long as it needs only the next offsets of lite topics, it is called again at once: that
+        appends nothing.
+
+        Args:
+            peer_of: returns the connection with a number.
+        """
+        numbers, following = kernel.numbers, self.next_offsets
+        while (reason := kernel.serve(log, ends, following)) == layout.NEW_LITE:
+            peer = peer_of(numbers[layout.CONNECTION])
+            is_late = monotonic_ns() >= numbers[layout.UNTIL]
+            if is_late or peer is None or not self.ask_lite(kernel, peer):
+                break
+            following = self.next_offsets
+        return reason
+
     def ask_topic(self, peer: Peer, frames: Frames) -> bool:
         """Ask whether the first of these sends is accepted; return whether others like it may be
         put.
@@ -124,7 +175,13 @@ class SendDecisions:
         if topic is None or (route := self._outside.route(topic.topic_name)) is None:
             return False
         takes_batches = not kind_of(topic).has_batches
-        return self.topics.add(topic.topic_name, _queues(topic), route, takes_batches=takes_batches)
+        return self.topics.add(
+            topic.topic_name,
+            _queues(topic),
+            route,
+            takes_batches=takes_batches,
+            takes_lites=self._light is not None and not topic.topic_name.startswith(OF_GROUPS),
+        )
 
     def _topic_of(self, peer: Peer, frames: Frames) -> Topic | None:
         """Return the topic of a send that is accepted, if all sends to it are usual."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from mqlake.broker.lane import layout
 from mqlake.broker.lane.answers import LaneAnswers, lane_answers
+from mqlake.broker.lane.compiled.lites import HASHING, begin_hash
 from mqlake.broker.lane.compiled.send_header import FIELDS
 from mqlake.broker.lane.compiled.signatures import enter_key
 from mqlake.broker.lane.compiled.topics import enter
@@ -21,6 +22,7 @@ from mqlake.broker.lane.pull_tables import PullArrays, PullTables
 from mqlake.broker.lane.rests import Rests
 from mqlake.broker.lane.topics import LaneTopics
 from mqlake.broker.lane.user_table import UserArrays, UserTable
+from mqlake.broker.state.lite.next_offsets import NextOffsets, NextTables
 from mqlake.dispatch.compiled.put_sent import NUMBERS
 from mqlake.kernels import jit
 from mqlake.kernels.entry_point import entry_point_for
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from mqlake.broker.send.send import UsualSends
     from mqlake.dispatch.batch import Bytes, Longs
 
-KERNELS: Final = (serve, enter, enter_key)
+KERNELS: Final = (serve, enter, enter_key, begin_hash)
 """Compiled, or loaded from the cache, before the first turn."""
 
 _PROPERTIES: Final = 1 << 16
@@ -39,9 +41,11 @@ _SCRATCH: Final = 64 << 10
 """Bytes of a record, or of all records of a batch. The store accepts so many of any batch."""
 _FIRST_SOCKETS: Final = 1024
 _LENGTH: Final = 4
+_WORD: Final = (1 << 64) - 1
 _NOTHING: Bytes = np.frombuffer(b"", np.uint8)
 _NO_LOG: Bytes = np.zeros(0, np.uint8)
 _NO_ENDS: Longs = np.zeros(0, np.int64)
+_NO_OFFSETS: Final = NextTables(NextOffsets().rows, np.zeros(1, np.int64), NextOffsets().rows)
 _NO_ANSWERS: Final = LaneAnswers(_NOTHING, np.zeros(layout.PLACES + 4, np.int64))
 """For a kernel that serves nothing yet."""
 
@@ -81,6 +85,7 @@ class LaneKernel:
         topics: LaneTopics,
         pulls: PullArrays,
         users: UserArrays,
+        lite_seed: int = 0,
     ) -> None:
         self._state = np.zeros(layout.STATES, np.int64)
         self.numbers = self._state.data
@@ -100,6 +105,8 @@ class LaneKernel:
         self._route: Bytes = np.zeros(layout.ROUTE_SIZE, np.uint8)
         self._hosts: Bytes = np.zeros(_FIRST_SOCKETS * 8, np.uint8)
         self._seats = np.zeros((layout.SEAT_ROWS, _FIRST_SOCKETS), np.int64)
+        self._hashing: Bytes = np.zeros(HASHING, np.uint8)
+        begin_hash(self._hashing, np.frombuffer(lite_seed.to_bytes(8), np.uint8))
         self.rests = Rests(self.numbers)
         for place, array in (
             (layout.EVENTS_AT, self._events),
@@ -213,24 +220,30 @@ class LaneKernel:
             topics.routes,
             topics.seed,
             topics.places,
+            self._hashing,
             self.times,
             self._pulls,
             self._users,
         )
-        self._serve = entry_point_for(serve, _NO_LOG, _NO_ENDS, self._data, *self._arguments)
+        self._serve = entry_point_for(
+            serve, _NO_LOG, _NO_ENDS, _NO_OFFSETS, self._data, *self._arguments
+        )
 
     # Calls
 
-    def serve(self, log: Bytes, ends: Longs) -> int:
+    def serve(self, log: Bytes, ends: Longs, following: NextTables) -> int:
         """Serve sends and pulls; return why that ends: see `layout`.
 
         Args:
             log: the file of the log to which records are appended.
             ends: see `QueueOffsets`.
+            following: the next offsets of lite topics.
         """
-        return self._serve(log, ends, self._data, *self._arguments)
+        return self._serve(log, ends, following, self._data, *self._arguments)
 
-    def serve_bytes(self, log: Bytes, ends: Longs, data: bytes, host: bytes) -> tuple[int, int]:
+    def serve_bytes(
+        self, log: Bytes, ends: Longs, following: NextTables, data: bytes, host: bytes
+    ) -> tuple[int, int]:
         """Serve sends that a caller has received; return (why that ends, bytes that were served).
 
         Args:
@@ -243,7 +256,7 @@ class LaneKernel:
         self._hosts[:8] = np.frombuffer(host, np.uint8)
         numbers[layout.CONNECTION], numbers[layout.POSITION] = layout.BYTES, 0
         numbers[layout.RECEIVED] = len(data)
-        reason = self._serve(log, ends, self._bytes, *self._arguments)
+        reason = self._serve(log, ends, following, self._bytes, *self._arguments)
         position = numbers[layout.POSITION]
         numbers[layout.CONNECTION], numbers[layout.POSITION], numbers[layout.RECEIVED] = kept
         return reason, position
@@ -277,6 +290,12 @@ class LaneKernel:
         self.rests.keep(self._seats, socket, rest, begun)
         return data[:end]
 
+    def lite_queue(self) -> tuple[str, int]:
+        """Return the name of the queue whose next offset is unknown, and its hash."""
+        at, size = self.numbers[layout.LITE_AT], self.numbers[layout.LITE_SIZE]
+        name = self._properties[at : at + size].tobytes().decode()
+        return name, self.numbers[layout.LITE_HASH] & _WORD
+
     def unsent(self) -> bytes:
         """Return the answers that were not accepted."""
         return self.answers[
@@ -308,11 +327,11 @@ def _whole(data: bytes) -> int:
 
 
 def load_kernel(
-    usual: UsualSends, topics: LaneTopics, pulls: PullArrays, users: UserArrays
+    usual: UsualSends, topics: LaneTopics, pulls: PullArrays, users: UserArrays, lite_seed: int
 ) -> LaneKernel:
     """Load the kernel, and make one."""
     load()
-    return LaneKernel(usual, topics, pulls, users)
+    return LaneKernel(usual, topics, pulls, users, lite_seed)
 
 
 def load() -> None:
@@ -329,7 +348,7 @@ def call_each() -> None:
     # Its time is over before it asks for connections.
     pulls = PullTables(np.zeros((1, 3), np.int64), users).arrays
     kernel = LaneKernel(None, topics, pulls, users.arrays(topics.permissions))
-    kernel.serve(_NO_LOG, _NO_ENDS)
+    kernel.serve(_NO_LOG, _NO_ENDS, _NO_OFFSETS)
 
 
 if __name__ == "__main__":

@@ -127,7 +127,7 @@ class Lane:
         if self._loading is None:
             topics, users = self._decisions.topics, self._decisions.users.table
             pulls, known = self._lane_pulls.tables.arrays, users.arrays(topics.permissions)
-            arguments = self._sends.usual(), topics, pulls, known
+            arguments = self._sends.usual(), topics, pulls, known, self._decisions.lite_seed
             self._loading = self._loop.run_in_executor(None, load_kernel, *arguments)
         return self._loading
 
@@ -211,7 +211,8 @@ class Lane:
 
     def _serve_bytes(self, kernel: LaneKernel, peer: Peer, host: bytes, frames: Frames) -> bool:
         """Call the kernel for received frames; return whether it may serve more of them."""
-        begin, appended_to = frames.at, self._prepare(kernel)
+        begin = frames.at
+        appended_to = *self._prepare(kernel), self._decisions.next_offsets
         data = frames.data[begin : begin + layout.DATA_SIZE]
         reason, size = kernel.serve_bytes(*appended_to, data, host)
         frames.at += size
@@ -262,15 +263,18 @@ class Lane:
     def _serve(self, kernel: LaneKernel) -> int:
         """Call the kernel, and note what it has served."""
         self._pulls.prepare()
-        reason = kernel.serve(*self._prepare(kernel))
-        # If answers were withheld, there may be more connections to serve.
-        is_more = reason == layout.IDLE and kernel.numbers[layout.WITHHELD] > 0
-        if reason == layout.UNSENT:
-            self._send_rest(kernel)
+        appended_to, is_more = self._prepare(kernel), False
         try:
-            self._pulls.note()
+            reason = self._decisions.serve(kernel, *appended_to, self._seats.peer)
+            # If answers were withheld, there may be more connections to serve.
+            is_more = reason == layout.IDLE and kernel.numbers[layout.WITHHELD] > 0
+            if reason == layout.UNSENT:
+                self._send_rest(kernel)
         finally:
-            self._note(kernel)
+            try:
+                self._pulls.note()
+            finally:
+                self._note(kernel)
         return layout.FULL if is_more else reason
 
     def _send_rest(self, kernel: LaneKernel) -> None:
@@ -354,6 +358,8 @@ class Lane:
             if frames is None:
                 return decisions.ask_topic(peer, Frames(kernel.rest(), 0, _CODE))
             return decisions.ask_topic(peer, Frames(frames.data, frames.at, frames.code))
+        if reason == layout.NEW_LITE:
+            return decisions.ask_lite(kernel, peer)
         if reason in (layout.NEW_USER, layout.NEW_PERMISSION):
             connection = kernel.numbers[layout.CONNECTION] if frames is None else layout.BYTES
             return decisions.find_out(kernel, peer, reason, connection)

@@ -72,8 +72,11 @@ put times and of request latencies that a turn can reach.
     MAY_PUT,
     SIGNER,
     TOPIC,
-) = range(31)
-STATES: Final = 31
+    LITE_AT,
+    LITE_SIZE,
+    LITE_HASH,
+) = range(34)
+STATES: Final = 34
 
 # What is kept about a connection: i8[SEAT_ROWS, n].
 READS, ACTIVE, SERVED, REST, SIGNED_BY = range(5)
@@ -105,8 +108,9 @@ COUNT, TIME = range(2)
 OF_BATCHES: Final = 2
 """The first row of batches."""
 
-# What is kept about a topic: i8[4, n].
-NAME_LENGTH, FIRST_QUEUE, QUEUES, TAKES_BATCHES = range(4)
+# What is kept about a topic: i8[TOPIC_ROWS, n].
+NAME_LENGTH, FIRST_QUEUE, QUEUES, TAKES_BATCHES, TAKES_LITES = range(5)
+TOPIC_ROWS: Final = 5
 
 # What is kept about users: i8[USER_NUMBERS].
 FIRST_USER, END_USER, IS_OPEN = range(3)
@@ -131,15 +135,20 @@ BINARY_PART, JSON_PART, PLACES = 0, 4, 11
 of the length of the header, the opaque, the length of the fields, and that of the message id.
 """
 
+KNOWN: Final = -2
+"""Besides the reasons to return: the frame was served, or what it needs is known."""
+
 # Why the kernel returned.
 IDLE, LATE, OTHER, NEW_TOPIC, NEW_QUEUE, UNSENT, UNREAD, FULL, SERVED_ALL = range(9)
-FIRST_PULL, PULL, NEW_USER, NEW_PERMISSION = range(9, 13)
+FIRST_PULL, PULL, NEW_USER, NEW_PERMISSION, NEW_LITE = range(9, 14)
 """No connection has data, or answers are withheld. The time is over. What was received is to be
 served otherwise, from POSITION on. A topic is unknown, or the next offset of QUEUE. Answers from
 UNSENT_AT on were not accepted. CONNECTION cannot be read. Nothing more fits into what the caller
 takes between two calls. All whole frames of BYTES were served. Pulls may be served once the
 caller has prepared that. A pull was not served, for the reason in the state of pulls. Who has
 signed the last request of CONNECTION is unknown, or whether SIGNER may send to TOPIC, both numbers.
+The next offset of a lite topic is unknown; the name of its queue is in the stored properties, at
+LITE_AT, and the hash of that name is LITE_HASH.
 """
 
 

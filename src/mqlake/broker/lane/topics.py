@@ -14,6 +14,8 @@ from mqlake.broker.lane.layout import (
     QUEUES,
     ROUTE_SIZE,
     TAKES_BATCHES,
+    TAKES_LITES,
+    TOPIC_ROWS,
 )
 from mqlake.broker.lane.user_table import Permissions
 
@@ -38,8 +40,9 @@ class LaneTopics:
     Attributes:
         slots: i4[n], a hash table of topic numbers plus 1.
         names: u1[n], the name of each topic, in a row of NAME_SIZE.
-        numbers: i8[4, n]: the length of each name, the number of the topic's first queue, and of
-            its queues, and whether batches are put message by message.
+        numbers: i8[TOPIC_ROWS, n]: the length of each name, the number of the topic's first queue,
+            and of its queues, whether batches are put message by message, and whether messages may
+            be put to lite topics of it.
         routes: u1[n], in rows of ROUTE_SIZE.
         places: i8[n], the place of each queue in `QueueOffsets.ends`, plus 1; 0 if it must be asked
             for.
@@ -51,7 +54,7 @@ class LaneTopics:
     def __init__(self) -> None:
         self.slots: Ints = np.zeros(_SLOTS, np.int32)
         self.names: Bytes = np.zeros(MOST_TOPICS * NAME_SIZE, np.uint8)
-        self.numbers: Longs = np.zeros((4, MOST_TOPICS), np.int64)
+        self.numbers: Longs = np.zeros((TOPIC_ROWS, MOST_TOPICS), np.int64)
         self.routes: Bytes = np.zeros(MOST_TOPICS * ROUTE_SIZE, np.uint8)
         self.places: Longs = np.zeros(MOST_QUEUES, np.int64)
         self.permissions = Permissions(MOST_TOPICS)
@@ -76,11 +79,20 @@ class LaneTopics:
         at = number * NAME_SIZE + _NAME_AT
         return self.names[at : at + int(self.numbers[NAME_LENGTH, number])].tobytes().decode()
 
-    def add(self, name: str, queues: int, route: bytes, *, takes_batches: bool = False) -> bool:
+    def add(
+        self,
+        name: str,
+        queues: int,
+        route: bytes,
+        *,
+        takes_batches: bool = False,
+        takes_lites: bool = False,
+    ) -> bool:
         """Remember a topic that is not in the table; return whether that is possible.
 
         Args:
             takes_batches: whether each message of a batch becomes a record of its own.
+            takes_lites: whether messages may be put to lite topics of it.
         """
         data = name.encode()
         is_small = len(data) <= NAME_SIZE - _NAME_AT and len(route) <= ROUTE_SIZE
@@ -97,6 +109,7 @@ class LaneTopics:
         self.numbers[NAME_LENGTH, number], self.numbers[QUEUES, number] = len(data), queues
         self.numbers[FIRST_QUEUE, number] = len(self.queues)
         self.numbers[TAKES_BATCHES, number] = takes_batches
+        self.numbers[TAKES_LITES, number] = takes_lites
         self.queues += [(name, queue_id) for queue_id in range(queues)]
         self._used += 1
         enter(self.slots, self.names, row, len(data), self.seed, number)

@@ -163,12 +163,22 @@ class LightQueues:
         Args:
             topic: the topic of its records.
         """
-        found = self._find(topic, self._hash(name))
+        return self.last_of(topic, self.name_hash(name))
+
+    def last_of(self, topic: str, name_hash: int) -> LightPlace | None:
+        """Return what `last` does of the light queue with this hash of its name."""
+        found = self._find(topic, name_hash)
         if found is None or found.physical_offset < self._first_of(topic):
             return None
         return LightPlace(found.queue_offset, found.physical_offset, found.size)
 
-    def _hash(self, name: bytes) -> int:
+    @property
+    def seed(self) -> int:
+        """The seed of the hashes of names."""
+        return self._files.seed
+
+    def name_hash(self, name: bytes) -> int:
+        """Return the hash of a light queue's name, by which it is known."""
         return name_hash(name, self._files.seed)
 
     def _find(self, topic: str, key: int) -> NewestLight | None:
@@ -193,7 +203,7 @@ class LightQueues:
         Queue offsets that no message has are skipped, however many: a message may not have been
         put after its offset was given to it.
         """
-        key, first = self._hash(name), self._first_of(topic)
+        key, first = self.name_hash(name), self._first_of(topic)
         last = self._find(topic, key)
         if last is None or last.queue_offset < queue_offset or last.physical_offset < first:
             return []

@@ -50,11 +50,11 @@ def read_send(data, at, own, most, starts, lengths, properties, message):
 
     Returns:
         The position after the frame, 0 if it is not typical; the position and the length of the
-        topic; the queue id; the opaque; the position in `properties` and the length of the key;
-        whether it is a batch: 0 or 1.
+        topic; the queue id; the opaque; the position in `properties` and the length of the key, and
+        of the lite topic, whose length is 0 without one; whether it is a batch: 0 or 1.
     """
     zero = np.int64(0)
-    nothing = zero, zero, zero, zero, zero, zero, zero, zero
+    nothing = zero, zero, zero, zero, zero, zero, zero, zero, zero, zero
     data, own, most = borrow(data), borrow(own), borrow(most)
     properties, message = borrow(properties), borrow(message)
     starts, lengths = borrow(starts), borrow(lengths)
@@ -76,8 +76,8 @@ def read_send(data, at, own, most, starts, lengths, properties, message):
         lengths[PROPERTIES] = size = unescape(data, starts[PROPERTIES], size, properties)
     else:
         copy(properties, 0, data, starts[PROPERTIES], size)
-    key_at, key_length = find_key(properties, 0, size)
-    if key_at < 0:
+    key_at, key_length, lite_at, lite_length = find_key(properties, 0, size)
+    if key_at < 0 or (lite_length > 0 and values[BATCH] != 0):
         return nothing
     if load_u8(properties, size - 1) != PAIR_END:
         store_u8(properties, size, PAIR_END)
@@ -91,4 +91,5 @@ def read_send(data, at, own, most, starts, lengths, properties, message):
     message[_SYS_FLAG], message[_BORN_TIMESTAMP] = values[SYS_FLAG], values[BORN]
     message[_RECONSUME_TIMES] = values[TIMES]
     topic_at, topic_size, queue_id = starts[TOPIC], lengths[TOPIC], values[QUEUE_ID]
-    return following, topic_at, topic_size, queue_id, opaque, key_at, key_length, values[BATCH]
+    spans = key_at, key_length, lite_at, lite_length
+    return following, topic_at, topic_size, queue_id, opaque, *spans, values[BATCH]

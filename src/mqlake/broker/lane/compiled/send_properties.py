@@ -1,4 +1,4 @@
-"""Find the unique key in the properties of a typical send."""
+"""Find the unique key and the lite topic in the properties of a typical send."""
 
 # pyright: basic
 # Reason: compiled by Numba, whose types are inferred.
@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from mqlake.broker.lane.compiled.spans import begins, text_bytes
+from mqlake.broker.state.lite.names import LONGEST_LITE_TOPIC
 from mqlake.formats import properties
 from mqlake.kernels.jit import inlined
 from mqlake.kernels.memory import load_u8
@@ -17,7 +18,7 @@ _UNIQUE_KEY = text_bytes(f"{properties.UNIQ_KEY}{properties.NAME_VALUE_SEPARATOR
 _WAIT = text_bytes(f"{properties.WAIT}{properties.NAME_VALUE_SEPARATOR}")
 _TRUE = text_bytes("true")
 # Names, or their beginnings, of properties that need more than to be stored.
-_DELAY, _TIMER, _HALF, _POP, _PRIORITY, _LITE, _INNER, _CRC = (
+_DELAY, _TIMER, _HALF, _POP, _PRIORITY, _INNER, _CRC = (
     text_bytes(name)
     for name in (
         properties.DELAY,
@@ -25,11 +26,13 @@ _DELAY, _TIMER, _HALF, _POP, _PRIORITY, _LITE, _INNER, _CRC = (
         properties.TRAN_MSG,
         "POP_CK",
         properties.PRIORITY,
-        properties.LITE_TOPIC,
         "INNER_",
         properties.CRC32,
     )
 )
+_LITE_NAME = text_bytes(properties.LITE_TOPIC)
+_LITE = text_bytes(f"{properties.LITE_TOPIC}{properties.NAME_VALUE_SEPARATOR}")
+_HYPHEN, _UNDERSCORE = ord("-"), ord("_")
 
 
 @inlined
@@ -50,13 +53,34 @@ def _waits_not(data, at, end):
 
 
 @inlined
-def find_key(data, at, end):
-    """Return (position, length) of the unique key in properties; -1 if they are not typical.
+def _lite_topic_end(data, at, end):
+    """Return where the name of the lite topic ends whose property begins at a position; -1 without
+    a valid name.
+    """
+    if not begins(data, at, end, _LITE):
+        return np.int64(-1)
+    at += len(_LITE)
+    begin = at
+    while at < end:
+        byte = load_u8(data, at)
+        if not _is_plain(byte) and byte not in (_HYPHEN, _UNDERSCORE):
+            break
+        at += 1
+    is_whole = at == end or load_u8(data, at) == PAIR_END
+    return at if is_whole and 0 < at - begin <= LONGEST_LITE_TOPIC else np.int64(-1)
 
-    Typical properties are ASCII, have such a key of letters and digits, and ask for nothing but
-    to wait for slaves.
+
+@inlined
+def find_key(data, at, end):
+    """Return (position, length) of the unique key in properties, and of the lite topic to which the
+    message is sent; a length of 0 if it is sent to none, and -1, ... if they are not typical.
+
+    Typical properties are ASCII, have such a key of letters and digits, name at most one lite
+    topic, and ask for nothing but to wait for slaves.
     """
     key_at, key_length = np.int64(-1), np.int64(0)
+    lite_at, lite_length = np.int64(0), np.int64(0)
+    nothing = np.int64(-1), np.int64(0), np.int64(0), np.int64(0)
     while at < end:
         if (
             begins(data, at, end, _DELAY)
@@ -64,12 +88,18 @@ def find_key(data, at, end):
             or begins(data, at, end, _HALF)
             or begins(data, at, end, _POP)
             or begins(data, at, end, _PRIORITY)
-            or begins(data, at, end, _LITE)
             or begins(data, at, end, _INNER)
             or begins(data, at, end, _CRC)
             or _waits_not(data, at, end)
         ):
-            return np.int64(-1), key_length
+            return nothing
+        if begins(data, at, end, _LITE_NAME):
+            lite_end = _lite_topic_end(data, at, end)
+            if lite_end < 0 or lite_length > 0:
+                return nothing
+            lite_at = at + len(_LITE)
+            lite_length, at = lite_end - lite_at, lite_end + 1
+            continue
         is_key = begins(data, at, end, _UNIQUE_KEY)
         start = at + len(_UNIQUE_KEY) if is_key else at
         at = start
@@ -79,12 +109,12 @@ def find_key(data, at, end):
             if byte == PAIR_END:
                 break
             if byte >= 128:
-                return np.int64(-1), key_length
+                return nothing
             plain &= _is_plain(byte)
             at += 1
         if is_key:
             if not plain or at == start:
-                return np.int64(-1), key_length
+                return nothing
             key_at, key_length = start, at - start
         at += 1
-    return key_at, key_length
+    return key_at, key_length, lite_at, lite_length

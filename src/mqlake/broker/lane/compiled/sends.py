@@ -9,6 +9,7 @@ import numpy as np
 
 from mqlake.broker.lane.compiled.answers import NEXT_ID_SIZE, SPARE, put_binary, put_json
 from mqlake.broker.lane.compiled.batches import put_batch
+from mqlake.broker.lane.compiled.lites import count_up, enter_place
 from mqlake.broker.lane.compiled.signatures import OPEN, UNKNOWN, WRONG, check_signature
 from mqlake.broker.lane.compiled.topics import find_topic
 from mqlake.broker.lane.layout import (
@@ -18,6 +19,7 @@ from mqlake.broker.lane.layout import (
     FIRST_QUEUE,
     FIRST_USER,
     FULL,
+    KNOWN,
     LONGEST_FRAME,
     NAME_SIZE,
     NEW_PERMISSION,
@@ -33,6 +35,7 @@ from mqlake.broker.lane.layout import (
     SIGNER,
     STORE_TIME,
     TAKES_BATCHES,
+    TAKES_LITES,
     TOPIC,
 )
 from mqlake.dispatch.compiled.put import PART_LENGTH_AT, QUEUE_ID_AT
@@ -42,8 +45,6 @@ from mqlake.kernels.jit import inlined
 from mqlake.kernels.memory import copy, load_u8, store_i64
 from mqlake.protocol.command import Serialization
 
-KNOWN = -2
-"""Besides the reasons to return: the frame was served."""
 _JSON = int(Serialization.JSON)
 _HOST = 8
 _BORN_HOST_AT = PART_LENGTH_AT + 8
@@ -79,20 +80,21 @@ def _find(state, data, lane, topics, users, found):
 
 
 @inlined
-def serve_send(state, data, log, lane, topics, users, found, to):
+def serve_send(state, data, log, lane, topics, lites, users, found, to):
     """Put and answer the frame at state[POSITION]; return (a reason, position after the answer).
 
     Args:
         lane: stored properties, numbers of the message, scratch, route, born hosts, answers, their
             texts and marks, starts and lengths of the fields.
         topics: slots, names, numbers of topics, routes, seed, places of queues, next offsets.
+        lites: what `enter_place` needs.
         users: what `check_signature` needs, permissions.
         found: what `read_send` returned.
     """
     properties, message, scratch, route, hosts, answers, texts, marks = lane[:8]
     _, _, numbers, routes, _, places, ends = topics
     at = state[POSITION]
-    following, _, _, queue_id, opaque, key_at, key_size, is_batch = found
+    following, _, _, queue_id, opaque, key_at, key_size, _, lite_size, is_batch = found
     reason, topic = _find(state, data, lane, topics, users, found)
     if reason != KNOWN:
         return reason, to
@@ -106,6 +108,13 @@ def serve_send(state, data, log, lane, topics, users, found, to):
     ids_size = message[BODY_SIZE] // LEAST_SIZE * NEXT_ID_SIZE if is_batch != 0 else 0
     if len(answers) - to < ids_size + key_size + len(texts) + SPARE:
         return FULL, to
+    row = np.int64(-1)
+    if lite_size > 0:
+        if numbers[TAKES_LITES, topic] == 0:
+            return OTHER, to
+        reason, row = enter_place(state, data, properties, message, lites, found)
+        if reason != KNOWN:
+            return reason, to
     copy(route, 0, routes, topic * ROUTE_SIZE, ROUTE_SIZE)
     store_i64(route, QUEUE_ID_AT, queue_id)
     copy(route, _BORN_HOST_AT, hosts, state[CONNECTION] * _HOST, _HOST)
@@ -124,6 +133,8 @@ def serve_send(state, data, log, lane, topics, users, found, to):
         return OTHER, to
     state[END] = end + size
     ends[place] = first + count
+    if row >= 0:
+        count_up(lites, row)
     key, records = (properties, key_at, key_size), (scratch, count)
     if load_u8(data, at + 4) == _JSON:
         to = put_json(answers, to, texts, marks, placed, records, queue_id, key, opaque)

@@ -15,7 +15,7 @@ from numba import types
 from mqlake.broker.lane.compiled.pull_turn import NEXT, NOTHING, is_pull, serve_pull_run
 from mqlake.broker.lane.compiled.rests import is_partial, keep_rest, take_rest
 from mqlake.broker.lane.compiled.send_frame import read_send
-from mqlake.broker.lane.compiled.sends import KNOWN, serve_send
+from mqlake.broker.lane.compiled.sends import serve_send
 from mqlake.broker.lane.compiled.sockets import AT_ONCE, QUIETLY, next_event, now, recv, send
 from mqlake.broker.lane.layout import (
     ACTIVE,
@@ -34,6 +34,7 @@ from mqlake.broker.lane.layout import (
     FULL,
     IDLE,
     IS_BATCH,
+    KNOWN,
     LATE,
     LONGEST,
     LONGEST_BATCHES,
@@ -62,6 +63,7 @@ from mqlake.broker.lane.layout import (
     WITHHOLDS,
 )
 from mqlake.broker.lane.pull_layout import NOTES, SPENT
+from mqlake.kernels.blake2b import STATE
 from mqlake.kernels.jit import inlined, kernel
 from mqlake.kernels.memory import borrow
 
@@ -97,7 +99,7 @@ def _withhold(state, withheld, to, count):
 
 
 @inlined
-def _serve_frames(state, data, time, log, own, most, lane, topics, users, times, waiting):
+def _serve_frames(state, data, time, log, own, most, lane, topics, lites, users, times, waiting):
     """Serve the sends at the beginning of what was received; return why that ends."""
     properties, message, (withheld, sends) = lane[0], lane[1], waiting
     starts, lengths = lane[8], lane[9]
@@ -114,7 +116,7 @@ def _serve_frames(state, data, time, log, own, most, lane, topics, users, times,
             reason = OTHER
             break
         found = read_send(data, state[POSITION], own, most, starts, lengths, properties, message)
-        reason, to = serve_send(state, data, log, lane, topics, users, found, to)
+        reason, to = serve_send(state, data, log, lane, topics, lites, users, found, to)
         if reason != KNOWN:
             break
         is_batch = found[len(found) - 1]
@@ -161,6 +163,7 @@ def _receive(state, seats, rows, rests, data, moment):
 def serve(
     log,
     ends,
+    following,
     data,
     state,
     time,
@@ -188,6 +191,7 @@ def serve(
     routes,
     seed,
     places,
+    hashing,
     times,
     pulls,
     users,
@@ -201,6 +205,7 @@ def serve(
     Args:
         log: u1[n], the file of the log to which records are appended.
         ends: i8[n], the next offset of each queue; see `QueueOffsets`.
+        following: the next offsets of lite topics; see `NextTables`.
         data: u1[DATA_SIZE], for what is received.
         state: i8[STATES]; see `layout`.
         time: i8[2], for the clock.
@@ -215,6 +220,7 @@ def serve(
         withheld: i8[5, n], gets the answers that are not sent.
         sends: i8[2, n], gets the physical offset after each send, and whether it is a batch.
         slots, names, numbers, routes, seed, places: see `LaneTopics`.
+        hashing: u1[HASHING], what `begin_hash` fills.
         times: i8[4, n], gets the number of sends by how long they took, and how long that was.
         pulls: see `PullTables`.
         users: see `UserArrays`.
@@ -234,6 +240,12 @@ def serve(
         *(borrow(users.keys), borrow(users.text)),
     )
     users = signing, borrow(users.permissions)
+    hashing = borrow(hashing)
+    lites = (
+        *(hashing[:STATE], hashing[STATE : 2 * STATE], hashing[2 * STATE :]),
+        *(borrow(following.rows), borrow(following.used), borrow(following.earlier)),
+        most[3],
+    )
     waiting = withheld, sends
     while True:
         if state[RECEIVED] == 0:
@@ -251,7 +263,7 @@ def serve(
         reason = NEXT
         while reason == NEXT:
             reason = _serve_frames(
-                state, received, time, log, own, most, lane, topics, users, times, waiting
+                state, received, time, log, own, most, lane, topics, lites, users, times, waiting
             )
             if reason == NEXT:
                 reason = serve_pull_run(state, received, time, pulls, answers)

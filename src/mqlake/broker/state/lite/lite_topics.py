@@ -155,11 +155,16 @@ class LiteTopics:
             RemotingError: there are too many lite topics.
         """
         offset = self.queues.take_offset(
-            topic.topic_name, queue, lambda: self._check_room(owner_of(peer.address))
+            topic.topic_name, queue, lambda: self.check_room(owner_of(peer.address))
         )
         return place(queue, offset)
 
-    def _check_room(self, owner: str) -> None:
+    def check_room(self, owner: str) -> None:
+        """Count another lite topic.
+
+        Raises:
+            RemotingError: there are too many.
+        """
         most = self.settings.max_lmq_consume_queue_num
         refusal = self._created.refusal(owner, self.count(), most, "maxLmqConsumeQueueNum")
         if refusal is not None:

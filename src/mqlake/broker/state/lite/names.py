@@ -22,7 +22,9 @@ RESET_UNSUBSCRIBE: Final = "lite.sub.reset.offset.unsubscribe"
 CLIENT_QUOTA: Final = "lite.sub.client.quota"
 MAX_EVENTS: Final = "lite.sub.client.max.event.cnt"
 DEFAULT_EVENTS: Final = 400
-_SEPARATOR: Final = "$"
+SEPARATOR: Final = "$"
+QUEUE_BEGIN: Final = f"{LIGHT_PREFIX}{SEPARATOR}"
+"""Begins the name of each lite topic's queue."""
 _MOST_EVENTS: Final = 10_000
 _MINUTE: Final = 60_000
 LONGEST_LITE_TOPIC: Final = 128
@@ -79,17 +81,17 @@ def expiration_minutes(topic: Topic) -> int:
 
 def queue_name(topic: str, lite_topic: str) -> str:
     """Return the name of a lite topic's queue."""
-    return f"{LIGHT_PREFIX}{_SEPARATOR}{topic}{_SEPARATOR}{lite_topic}"
+    return f"{QUEUE_BEGIN}{topic}{SEPARATOR}{lite_topic}"
 
 
 def lite_topic_of(queue: str) -> str:
     """Return the name of the lite topic that a queue belongs to."""
-    return queue.rpartition(_SEPARATOR)[2]
+    return queue.rpartition(SEPARATOR)[2]
 
 
 def parent_of(queue: str) -> str:
     """Return the parent topic of a lite topic's queue."""
-    return queue[len(LIGHT_PREFIX) + 1 :].rpartition(_SEPARATOR)[0]
+    return queue[len(QUEUE_BEGIN) :].rpartition(SEPARATOR)[0]
 
 
 def is_lite_topic(name: str) -> bool:

@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from mqlake.broker.state.lite.names import queue_name
+from mqlake.broker.state.lite.next_offsets import NextOffsets, NextTables
 from mqlake.formats.properties import MULTI_DISPATCH
 from mqlake.formats.record import decode
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
 from mqlake.store.port import LightQueues, Store
 
-_KEPT: Final = 1 << 16
-"""Queues whose next offset is known without a search, twice as many at most."""
+_KEPT: Final = 1 << 20
+"""Queues whose next offset is known without a search; at most three times as many."""
 
 
 class LiteMessage(NamedTuple):
@@ -30,8 +31,9 @@ class LiteQueues:
         self._store = store
         # Next offsets that were given out: the newer ones, and those before them, which are kept
         # until their messages are dispatched.
-        self._young, self._old = _NextOffsets(), _NextOffsets()
+        self._young, self._old = NextOffsets(), NextOffsets()
         self._old_end = 0
+        self._topics: dict[str, int] = {}
         self._searchable_from = store.watermarks.end
 
     @property
@@ -47,8 +49,30 @@ class LiteQueues:
             raise RemotingError(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, reason)
         return found
 
+    @property
+    def next_offsets(self) -> NextTables:
+        """The next offsets, for a caller that puts messages itself, until something else is called.
+
+        Whoever puts a message counts up the next offset of its queue, which must be in the table
+        that counts: another table may have it, too.
+        """
+        return NextTables(self._young.rows, self._young.used, self._old.rows)
+
     def take_offset(self, topic: str, name: str, check: Callable[[], object]) -> int:
         """Return the queue offset of the next message of a lite topic, which is put now.
+
+        The arguments and errors are those of `next_offset`.
+        """
+        name_hash = self.light.name_hash(name.encode())
+        offset = self.next_offset(topic, name, name_hash, check)
+        self._young.put(name_hash, offset + 1, self._number(topic))
+        return offset
+
+    def next_offset(
+        self, topic: str, name: str, name_hash: int, check: Callable[[], object]
+    ) -> int:
+        """Return the queue offset of the next message of a lite topic, and keep it in the table
+        that counts.
 
         Args:
             check: called if the queue has no message yet.
@@ -56,26 +80,38 @@ class LiteQueues:
         Raises:
             RemotingError: messages may wait for dispatch whose offsets are not known here.
         """
-        of_topic = self._young.of(topic)
-        offset = of_topic.get(name)
+        offset = self._young.get(name_hash)
         if offset is not None:
-            of_topic[name] = offset + 1
             return offset
-        offset = self._old.of(topic).get(name)
+        offset = self._old.get(name_hash)
         if offset is None:
-            offset = self._searched(topic, name, check)
-        self._young.put(topic, name, offset + 1)
-        if self._young.count >= _KEPT and self._store.watermarks.dispatched >= self._old_end:
-            self._old, self._young = self._young, _NextOffsets()
-            self._old_end = self._store.watermarks.end + 1
+            offset = self._searched(topic, name, name_hash, check)
+        if not self._young.has_room:
+            self._make_room()
+        self._young.put(name_hash, offset, self._number(topic))
         return offset
 
-    def _searched(self, topic: str, name: str, check: Callable[[], object]) -> int:
+    def _make_room(self) -> None:
+        """Make room in the newer table, or begin another one if the messages before the older one
+        was replaced are dispatched: a search finds them.
+        """
+        is_found = self._store.watermarks.dispatched >= self._old_end
+        if len(self._young) < _KEPT or not is_found:
+            self._young.grow()
+            return
+        self._old, self._young = self._young, NextOffsets()
+        self._old_end = self._store.watermarks.end + 1
+
+    def _number(self, topic: str) -> int:
+        """Return the number of a parent topic."""
+        return self._topics.setdefault(topic, len(self._topics) + 1)
+
+    def _searched(self, topic: str, name: str, name_hash: int, check: Callable[[], object]) -> int:
         if self._store.watermarks.dispatched < self._searchable_from:
             # Two messages of one offset would be one entry: an acknowledged message would be lost.
             reason = "messages of lite topics wait for dispatch; try again"
             raise RemotingError(ResponseCode.SYSTEM_BUSY, reason)
-        last = self.light.last(topic, name.encode())
+        last = self.light.last_of(topic, name_hash)
         if last is not None:
             return last.queue_offset + 1
         check()
@@ -89,12 +125,13 @@ class LiteQueues:
 
         Those of other topics stay: a search does not find messages that wait for dispatch.
         """
-        self._young.forget(topic)
-        self._old.forget(topic)
+        if (number := self._topics.get(topic)) is not None:
+            self._young.forget(number)
+            self._old.forget(number)
 
     def forget_all(self) -> None:
         """Search all next offsets again: another master may have put messages."""
-        self._young, self._old = _NextOffsets(), _NextOffsets()
+        self._young, self._old = NextOffsets(), NextOffsets()
         self._searchable_from = self._store.watermarks.end
 
     def max_offset(self, topic: str, name: str) -> int:
@@ -149,30 +186,3 @@ class LiteQueues:
         found = decode(record)
         name = found.properties.get(MULTI_DISPATCH, "")
         return (name, found.store_timestamp) if name.startswith(queue_name(topic, "")) else None
-
-
-class _NextOffsets:
-    """Next offsets of the queues of lite topics.
-
-    Attributes:
-        count: how many there are.
-    """
-
-    def __init__(self) -> None:
-        self._offsets: dict[str, dict[str, int]] = {}
-        self.count = 0
-
-    def of(self, topic: str) -> dict[str, int]:
-        """Return the next offset of each queue of a topic; the caller may change them."""
-        found = self._offsets.get(topic)
-        if found is None:
-            found = self._offsets[topic] = {}
-        return found
-
-    def put(self, topic: str, name: str, offset: int) -> None:
-        """Add the next offset of a queue that is not there."""
-        self.of(topic)[name] = offset
-        self.count += 1
-
-    def forget(self, topic: str) -> None:
-        self.count -= len(self._offsets.pop(topic, ()))

@@ -20,6 +20,8 @@ from mqlake.formats.properties import (
     TRAN_MSG,
 )
 
+LONGEST_OFFSET: Final = 19
+"""Digits of a queue offset at most."""
 _LAST_OFFSET: Final = (1 << 63) - 1
 _DELAYS: Final = (DELAY, DELIVER_MS, DELAY_MS, DELAY_SEC)
 _LITE: Final = LITE_TOPIC.encode()
@@ -68,4 +70,4 @@ def place(queue: str, offset: int = _LAST_OFFSET) -> bytes:
 
 def longest_place(queue: str) -> int:
     """Return how many bytes `place` returns at most."""
-    return len(_PLACE) - len("%s%d") + len(queue.encode()) + len(str(_LAST_OFFSET))
+    return len(_PLACE) - len("%s%d") + len(queue.encode()) + LONGEST_OFFSET
