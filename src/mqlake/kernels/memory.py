@@ -25,7 +25,7 @@ BLOCK = 64
 _BIG_ENDIAN = sys.byteorder == "big"
 _I1, _I8, _I32, _I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
 _BYTES = ir.VectorType(_I8, BLOCK)
-_ARRAY, _LONGS = (types.Array(kind, 1, "C") for kind in (types.uint8, types.int64))
+_ARRAY = types.Array(types.uint8, 1, "C")
 
 
 def pointer(context: Any, builder: Any, array_type: Any, array: Any, at: Any, size: Any) -> Any:
@@ -55,30 +55,23 @@ additions. An array without an owner needs no count, and LLVM removes all of it.
 """
 
 
-def _array_at(kind: Any, number: Any) -> Any:
-    def emit(context: Any, builder: Any, _kinds: Any, values: Any) -> Any:
-        address, length = values
-        size = _I64(number.width // 8)
-        array = context.make_array(kind)(context, builder)
-        array.data = builder.inttoptr(address, number.as_pointer())
-        array.shape = cgutils.pack_array(builder, [length])
-        array.strides = cgutils.pack_array(builder, [size])
-        array.itemsize, array.nitems = size, length
-        array.meminfo = cgutils.get_null_value(array.meminfo.type)
-        array.parent = cgutils.get_null_value(array.parent.type)
-        return array._getvalue()
-
-    return emitted(kind, types.int64, types.int64, emit=emit)
+def _emit_bytes_at(context: Any, builder: Any, _kinds: Any, values: Any) -> Any:
+    address, length = values
+    array = context.make_array(_ARRAY)(context, builder)
+    array.data = builder.inttoptr(address, _I8.as_pointer())
+    array.shape = cgutils.pack_array(builder, [length])
+    array.strides = cgutils.pack_array(builder, [_I64(1)])
+    array.itemsize, array.nitems = _I64(1), length
+    array.meminfo = cgutils.get_null_value(array.meminfo.type)
+    array.parent = cgutils.get_null_value(array.parent.type)
+    return array._getvalue()
 
 
-bytes_at = _array_at(_ARRAY, _I8)
+bytes_at = emitted(_ARRAY, types.int64, types.int64, emit=_emit_bytes_at)
 """bytes_at(address, length): an array of so many bytes at an address, without an owner.
 
 The caller of the kernel holds the memory until the kernel returns.
 """
-
-longs_at = _array_at(_LONGS, _I64)
-"""longs_at(address, length): an array of so many i8 at an address, as `bytes_at`."""
 
 
 def typed_pointer(context: Any, builder: Any, kinds: Any, values: Any, kind: Any, size: int) -> Any:

@@ -42,22 +42,17 @@ from mqlake.dispatch.writing.packed_layout import (
     APPENDS_CRC_AT,
     COUNT,
     DONE,
-    ENDS,
     FIELDS_AT,
     FOLLOWING,
     HOSTS,
     IS_PUBLISHED,
-    LENGTH,
-    LOG,
     LONGEST_BODY_AT,
     MAY_WAIT,
     MORE_AT,
     NEW_ROW,
     NO_ROOM,
     OFFSETS,
-    OUT,
     PENDING,
-    PLACES_SIZE,
     POSITION,
     QUEUE_NUMBERS,
     QUEUE_OFFSETS,
@@ -68,7 +63,6 @@ from mqlake.dispatch.writing.packed_layout import (
     SEED_AT,
     SIZE,
     SIZES,
-    STATE,
     STORE_HOST_AT,
     STORE_SIZE_AT,
     TABLE_FULL,
@@ -78,10 +72,16 @@ from mqlake.dispatch.writing.packed_layout import (
     UNUSUAL,
     VALUE_AT,
 )
+from mqlake.kernels.entry_point import BYTES as BYTE_ARRAY
+from mqlake.kernels.entry_point import LONGS
 from mqlake.kernels.jit import brief_kernel, inlined
-from mqlake.kernels.memory import borrow, bytes_at, load_i64, load_word, longs_at
+from mqlake.kernels.kept_arguments import kept_arguments, tuple_kind
+from mqlake.kernels.memory import borrow, load_i64, load_word
 from mqlake.kernels.text_search import holds
 
+ARRAYS = tuple_kind(BYTE_ARRAY, LONGS, BYTE_ARRAY, LONGS)
+"""The type of (log, ends, state, out)."""
+_arrays_at = kept_arguments(ARRAYS)
 _QUEUES, _HOSTS = tuple(QUEUES), tuple(HOSTS)
 _DELAY = np.frombuffer(b"DEL", np.uint8)
 """In the names of all properties that ask for a delay, and of few others."""
@@ -133,7 +133,7 @@ def _reason(state, packed, at, following, kinds, starts, numbers, delays):
 
 
 @brief_kernel
-def put_messages(places, at, room_end, base, room, packed, position, most, now, delays):
+def put_messages(address, at, room_end, base, room, packed, position, most, now, delays):
     """Put messages until one must be left; return how many were put.
 
     Their records are written to the end of `state`. If they are few bytes, they are then published
@@ -141,8 +141,9 @@ def put_messages(places, at, room_end, base, room, packed, position, most, now, 
     up in any case.
 
     Args:
-        places: the address of i8[PLACES_SIZE], addresses and lengths of the arrays below; to pass
-            each array would take longer than to put a message.
+        address: of the kept arguments, of the type ARRAYS: the file of the log to which records are
+            appended, u1[n]; next queue offsets, i8[n], below 0 for a queue without messages;
+            `state` and `out`, see `packed_layout`.
         at: the position of the next record in the file.
         room_end: the position before which records may be published.
         base: the physical offset of the file's first byte.
@@ -151,17 +152,8 @@ def put_messages(places, at, room_end, base, room, packed, position, most, now, 
         most: up to MOST messages.
         now: the store timestamp, in milliseconds.
         delays: whether messages that may ask for a delay are put, too: 0 or 1.
-
-    The arrays, each with its place in `places`:
-        LOG: u1[n], the file of the log to which records are appended.
-        STATE, OUT: see `packed_layout`.
-        ENDS: i8[n], next queue offsets; below 0 for a queue without messages.
     """
-    packed, where = borrow(packed), longs_at(places, np.int64(PLACES_SIZE))
-    log = bytes_at(where[LOG], where[LOG + LENGTH])
-    state = bytes_at(where[STATE], where[STATE + LENGTH])
-    ends = longs_at(where[ENDS], where[ENDS + LENGTH])
-    out = longs_at(where[OUT], where[OUT + LENGTH])
+    packed, (log, ends, state, out) = borrow(packed), _arrays_at(address)
     kinds = borrow(out[FIELDS_AT : FIELDS_AT + FIELD_COUNT])
     starts = borrow(out[FIELDS_AT + FIELD_COUNT : FIELDS_AT + 2 * FIELD_COUNT])
     numbers = borrow(out[FIELDS_AT + 2 * FIELD_COUNT : FIELDS_AT + 3 * FIELD_COUNT])

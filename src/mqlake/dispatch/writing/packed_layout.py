@@ -86,11 +86,6 @@ OFFSETS, SIZES, QUEUE_OFFSETS, QUEUE_NUMBERS = (
 )
 OUT_SIZE: Final = QUEUE_NUMBERS + MOST
 
-# The arrays of a call: where the address of each is, and its length after it.
-LOG, STATE, ENDS, OUT = range(0, 8, 2)
-LENGTH: Final = 1
-PLACES_SIZE: Final = 8
-
 # Why the kernel ended: all is done; the next message does not fit before the end, is unusual, may
 # ask for a delay; a row is to be filled in; a table has no room.
 DONE, NO_ROOM, UNUSUAL, MAY_WAIT, NEW_ROW, TABLE_FULL = range(6)

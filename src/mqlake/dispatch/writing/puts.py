@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-import numpy as np
 
-from mqlake.dispatch.batch import Bytes, Longs
 from mqlake.dispatch.kernel import is_compiled
-from mqlake.dispatch.writing import packed_layout as layout
 from mqlake.formats.host import V4_SIZE, V6_SIZE
 
+if TYPE_CHECKING:
+    from mqlake.kernels.kept_arguments import KeptArguments
+
 PutMessages = Callable[..., int]
-"""put_messages(places, at, room_end, base, room, packed messages, position, most, now, delays):
+"""put_messages(address, at, room_end, base, room, packed messages, position, most, now, delays):
 write and publish records, as `mqlake.dispatch.compiled.put_messages` says.
 
-The caller passes exactly `bytes` for the packed messages, and numbers; the places are those of
-`ArrayPlaces`.
+The caller passes exactly `bytes` for the packed messages, and numbers.
 """
 
 pack = msgspec.msgpack.Encoder().encode
@@ -26,45 +26,27 @@ pack = msgspec.msgpack.Encoder().encode
 """
 
 
-def load_messages() -> PutMessages | None:
+class PutKernel(NamedTuple):
+    """The compiled function, and what is kept for it.
+
+    Attributes:
+        kept: (log, ends, state, out), the arrays of the calls, to which `address` leads.
+    """
+
+    put_messages: PutMessages
+    kept: KeptArguments
+
+
+def load_messages() -> PutKernel | None:
     """Return the compiled function; None without compiled kernels."""
     if not is_compiled():
         return None
     from mqlake.dispatch.compiled import put_messages
     from mqlake.kernels.entry_point import DATA, INT, entry_point
+    from mqlake.kernels.kept_arguments import KeptArguments
 
-    return entry_point(put_messages.put_messages, *[INT] * 5, DATA, *[INT] * 4)
-
-
-class ArrayPlaces:
-    """Where the arrays of calls of `PutMessages` are. It holds them.
-
-    Attributes:
-        address: what the kernel is called with.
-        log, ends: the arrays that were placed last.
-
-    Args:
-        state: u1[n], out: i8[n]: the arrays that stay the same.
-    """
-
-    def __init__(self, state: Bytes, out: Longs) -> None:
-        self.log: Bytes = np.empty(0, np.uint8)
-        self.ends: Longs = np.empty(0, np.int64)
-        self._stay = state, out
-        self._places = np.zeros(layout.PLACES_SIZE, np.int64)
-        self.address = self._places.ctypes.data
-        self._place(layout.STATE, state)
-        self._place(layout.OUT, out)
-
-    def place(self, log: Bytes, ends: Longs) -> None:
-        """Let calls write to this file of the log, and count up these ends of queues."""
-        self._place(layout.LOG, log)
-        self._place(layout.ENDS, ends)
-        self.log, self.ends = log, ends
-
-    def _place(self, at: int, array: Bytes | Longs) -> None:
-        assert array.flags.c_contiguous, "a kernel would write elsewhere"
-        self._places[at], self._places[at + layout.LENGTH] = array.ctypes.data, len(array)
+    compiled = entry_point(put_messages.put_messages, *[INT] * 5, DATA, *[INT] * 4)
+    return PutKernel(compiled, KeptArguments(put_messages.ARRAYS))
 
 
 def make_route(

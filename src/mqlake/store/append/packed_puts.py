@@ -14,9 +14,9 @@ from struct import Struct
 
 import numpy as np
 
-from mqlake.dispatch.batch import Bytes
+from mqlake.dispatch.batch import Bytes, Longs
 from mqlake.dispatch.writing import packed_layout as layout
-from mqlake.dispatch.writing.puts import ArrayPlaces, load_messages, pack
+from mqlake.dispatch.writing.puts import PutKernel, load_messages, pack
 from mqlake.errors import DiskError
 from mqlake.formats import record, record_crc
 from mqlake.formats.file_name import MAX_NAME_BYTES
@@ -63,7 +63,8 @@ class PackedPuts:
         self._out = np.zeros(layout.OUT_SIZE, np.int64)
         self._told: memoryview[int] = self._out.data
         self._state: Bytes = np.zeros(layout.STATE_SIZE, np.uint8)
-        self._places = ArrayPlaces(self._state, self._out)
+        self._array: Bytes | None = None
+        self._ends: Longs | None = None
         self._write(layout.APPENDS_CRC_AT, checks.appends_crc)
         self._state[layout.SEED_AT :][:8] = np.frombuffer(secrets.token_bytes(8), np.uint8)
         self._write(layout.STORE_SIZE_AT, len(self._host))
@@ -120,6 +121,12 @@ class PackedPuts:
         self._write(row + layout.VALUE_AT, len(host))
         self._put_bytes(row + layout.MORE_AT, host)
 
+    def _keep(self, kernel: PutKernel) -> None:
+        """Let calls write to the last file of the log, and count up the ends of queues."""
+        array, ends = self._log.array, self._offsets.ends
+        kernel.kept.keep((array, ends, self._state, self._out))
+        self._array, self._ends = array, ends
+
     # Puts
 
     def put(self, message: Message, delays: int = 0) -> PutResult | None:
@@ -137,17 +144,17 @@ class PackedPuts:
             packed = pack((layout.LEAD, message))
         except _UNPACKABLE:
             return None
-        now, end, base, told, places = self._now(), log.end, log.base, self._told, self._places
-        at, room_end = end - base, log.room_end
+        now, end, base, told = self._now(), log.end, log.base, self._told
+        at, room_end, address = end - base, log.room_end, kernel.kept.address
         try:
-            if places.log is not log.array or places.ends is not self._offsets.ends:
-                places.place(log.array, self._offsets.ends)
-            while not kernel(
-                places.address, at, room_end, base, _RECORDS, packed, _PACKED_AT, 1, now, delays
+            if self._array is not log.array or self._ends is not self._offsets.ends:
+                self._keep(kernel)
+            while not kernel.put_messages(
+                address, at, room_end, base, _RECORDS, packed, _PACKED_AT, 1, now, delays
             ):
                 if not self._learn(told[_REASON], message):
                     return None
-                places.place(log.array, self._offsets.ends)
+                self._keep(kernel)
             size = told[_SIZE]
             if told[_IS_PUBLISHED] and log.changed is None:
                 log.end = end + size
@@ -254,7 +261,12 @@ class PackedPuts:
         return map(PutResult, repeat(_OK), *columns, repeat(now), repeat(1), repeat(self._host))
 
     def _call(self, packed: bytes, at: int, most: int, now: int, room: int) -> int:
-        kernel, log, address = self._kernel, self._log, self._places.address
+        kernel, log = self._kernel, self._log
         assert kernel is not None
-        self._places.place(log.array, self._offsets.ends)
-        return kernel(address, log.position, log.room_end, log.base, room, packed, at, most, now, 0)
+        if self._array is not log.array or self._ends is not self._offsets.ends:
+            self._keep(kernel)
+        address, position, room_end = kernel.kept.address, log.position, log.room_end
+        base = log.base
+        return kernel.put_messages(
+            address, position, room_end, base, room, packed, at, most, now, 0
+        )
