@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mqlake.namesrv.name_server import NameServer
 from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import Command
 from mqlake.remoting.server import RemotingServer
 from tests.budget.connection import Connection
 from tests.budget.full_broker import TOPICS, full_broker
@@ -23,8 +24,13 @@ LARGEST = 16 << 20
 """Bytes of the largest frame that RocketMQ's clients read."""
 
 
-async def measure_broker(path: Path, meter: Meter, share: int = 1) -> list[Measured]:
-    """Measure the handlers of a broker with an n-th of what the limits allow."""
+async def measure_broker(
+    path: Path, meter: Meter, share: int = 1, allowance: int = 1
+) -> list[Measured]:
+    """Measure the handlers of a broker with an n-th of what the limits allow.
+
+    A request that takes longer than `allowance` budgets is measured again.
+    """
     async with full_broker(path, meter, share) as broker:
         marks = broker.state.store.watermarks
 
@@ -34,11 +40,11 @@ async def measure_broker(path: Path, meter: Meter, share: int = 1) -> list[Measu
                 await asyncio.sleep(0.01)
                 meter.mute()
 
-        return await _measure(broker.broker._server, BROKER, meter, settle)
+        return await _measure(broker.broker._server, BROKER, meter, settle, allowance)
 
 
-async def measure_name_server(meter: Meter, share: int = 1) -> list[Measured]:
-    """Measure the handlers of a name server."""
+async def measure_name_server(meter: Meter, share: int = 1, allowance: int = 1) -> list[Measured]:
+    """Measure the handlers of a name server; `allowance` is that of `measure_broker`."""
     async with NameServer({"listen_port": 0}) as names:
         server = names._server
         asks = [
@@ -46,7 +52,7 @@ async def measure_name_server(meter: Meter, share: int = 1) -> list[Measured]:
             registration([f"U{n}" for n in range(TOPICS // share)], 1),
         ]
         table = dict(NAME_SERVER) | {RequestCode.REGISTER_BROKER: tuple(asks)}
-        return await _measure(server, table, meter, lambda: asyncio.sleep(0))
+        return await _measure(server, table, meter, lambda: asyncio.sleep(0), allowance)
 
 
 async def _measure(
@@ -54,39 +60,36 @@ async def _measure(
     table: Mapping[RequestCode, tuple[Ask, ...]],
     meter: Meter,
     settle: Callable[[], Awaitable[object]],
+    allowance: int,
 ) -> list[Measured]:
     found: list[Measured] = []
     for code, asks in table.items():
         for ask in asks:
             name = " ".join(filter(None, (code.name, ask.what)))
             one = Connection(server, meter)
-            found.append(await _measure_one(one, name, ask, code, meter, settle))
+            best = await _measure_one(one, name, ask.command(code), meter, settle)
+            for _ in range(AGAIN - 1):
+                if best.milliseconds <= allowance * BUDGET * 1000:
+                    break
+                # Other processes may slow this one down from one moment to the next.
+                again = await _measure_one(one, name, ask.command(code), meter, settle)
+                best = min(best, again, key=lambda measured: measured.milliseconds)
+            found.append(best)
     return found
 
 
 async def _measure_one(
     one: Connection,
     name: str,
-    ask: Ask,
-    code: int,
+    command: Command,
     meter: Meter,
     settle: Callable[[], Awaitable[object]],
 ) -> Measured:
-    best: Measured | None = None
-    for _ in range(AGAIN):
-        command = ask.command(code)
-        meter.take()
-        try:
-            answer = await one.ask(command)
-        except TimeoutError:
-            raise AssertionError(f"{name}: no answer") from None
-        await settle()
-        longest, total = meter.take()
-        # Other processes may slow this one down from one moment to the next.
-        measured = Measured(name, longest, total, len(answer.body), scale())
-        if best is None or measured.milliseconds < best.milliseconds:
-            best = measured
-        if best.milliseconds <= BUDGET * 1000:
-            break
-    assert best is not None
-    return best
+    meter.take()
+    try:
+        answer = await one.ask(command)
+    except TimeoutError:
+        raise AssertionError(f"{name}: no answer") from None
+    await settle()
+    longest, total = meter.take()
+    return Measured(name, longest, total, len(answer.body), scale())

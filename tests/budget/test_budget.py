@@ -47,7 +47,7 @@ def test_no_handler_of_the_name_server_takes_too_long() -> None:
     async def measured() -> list[Measured]:
         meter = Meter()
         with meter.installed():
-            return await measure_name_server(meter, SHARE)
+            return await measure_name_server(meter, SHARE, ALLOWANCE)
 
     check(asyncio.run(measured()))
 
@@ -65,7 +65,7 @@ def test_pops_that_expire_together_do_not_take_too_long(tmp_path: Path, are_stor
 async def _measured(path: Path) -> list[Measured]:
     meter = Meter()
     with meter.installed():
-        return await measure_broker(path / "store", meter, SHARE)
+        return await measure_broker(path / "store", meter, SHARE, ALLOWANCE)
 
 
 def check(found: list[Measured]) -> None:

@@ -111,10 +111,10 @@ def popped(answer: Command) -> list[tuple[Record, str]]:
 
 
 @asynccontextmanager
-async def lite_broker(path: Path) -> AsyncGenerator[Running]:
-    """Run a broker with a parent topic and a group."""
+async def lite_broker(path: Path, minutes: int = 60) -> AsyncGenerator[Running]:
+    """Run a broker with a group and a parent topic; its lite topics expire after `minutes`."""
     async with running(path, enableLmq=True) as broker:
-        attributes = {"message.type": "LITE", "lite.topic.expiration": "60"}
+        attributes = {"message.type": "LITE", "lite.topic.expiration": str(minutes)}
         broker.state.topics.put(Topic(TOPIC, attributes=attributes))
         make_group(broker, GROUP)
         yield broker

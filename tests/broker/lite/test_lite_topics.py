@@ -198,7 +198,7 @@ def test_messages_survive_a_restart(tmp_path: Path) -> None:
 
 def test_expired_lite_topics_are_forgotten(tmp_path: Path) -> None:
     async def check() -> None:
-        async with lite_broker(tmp_path) as broker:
+        async with lite_broker(tmp_path, minutes=15) as broker:
             client = LiteClient(broker)
             await client.change("PARTIAL_ADD", "a")
             await send(broker, "a", "old")
@@ -207,7 +207,7 @@ def test_expired_lite_topics_are_forgotten(tmp_path: Path) -> None:
             queue = f"%LMQ%${TOPIC}$a"
             offsets = broker.state.store.config.consumer_offsets
             assert offsets.query(GROUP, queue, 0) == 1
-            for _ in range(65):
+            for _ in range(20):
                 await asyncio.sleep(60)
                 await client.change("COMPLETE_ADD", "a")
             assert offsets.query(GROUP, queue, 0) is None
