@@ -34,6 +34,8 @@ _OPTIONS = (
 )
 PATIENCE = float(os.environ.get("MQLAKE_BROWSER_PATIENCE", "200"))
 """Seconds to wait for anything."""
+_LOOK_INTERVAL = 0.2
+"""Seconds; to look at a page takes the browser milliseconds of processor time."""
 _OWN = ("chrome:", "data:", "about:", "blob:", "chrome-extension:", "devtools:")
 
 SETTLED = (
@@ -77,7 +79,10 @@ class Browser:
         from selenium.webdriver.support.ui import WebDriverWait
 
         waiting = WebDriverWait(
-            self.driver, PATIENCE, 0.05, ignored_exceptions=(StaleElementReferenceException,)
+            self.driver,
+            PATIENCE,
+            _LOOK_INTERVAL,
+            ignored_exceptions=(StaleElementReferenceException,),
         )
         return waiting.until(lambda _: holds())
 

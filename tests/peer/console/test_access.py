@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -23,6 +24,8 @@ from tests.peer.java_build import JavaMissingError
 from tests.peer.rocketmq_cluster import Cluster, free_ports
 from tests.peer.test_acl_matrix import PROVIDERS
 from tests.programs.processes import BrokerProcess
+from tests.programs.test_console import listens
+from tests.until import wait_until
 
 pytestmark = [pytest.mark.peer, pytest.mark.timeout(900)]
 
@@ -165,6 +168,9 @@ def test_an_administrator_sees_all_and_logs_out(page: Browser, closed: ClosedSit
 
 def started(page: Browser, url: str, text: str) -> None:
     """Open a page of a console that is being started, once it shows a text."""
+    port = urlsplit(url).port
+    assert port is not None
+    wait_until(lambda: listens(port))  # A browser takes much longer to find that nobody does.
 
     def is_open() -> bool:
         page.driver.get("about:blank")
