@@ -102,7 +102,11 @@ def test_the_meter_finds_long_steps() -> None:
                 meter.mute()
         return meter.take()[0].seconds
 
-    times = {kind: asyncio.run(run(kind)) for kind in ("nothing", "one step", "steps", "callback")}
+    # Other processes may slow one run down, hardly all five.
+    times = {
+        kind: min(asyncio.run(run(kind)) for _ in range(5))
+        for kind in ("nothing", "one step", "steps", "callback")
+    }
     assert times["nothing"] < times["one step"] / 2
     assert times["steps"] < 2 * times["one step"]
     assert times["callback"] > 2 * times["one step"]

@@ -39,22 +39,29 @@ def singles(reference: Reference) -> Iterator[Single]:
             yield Single(failure, at)
 
 
-def drawn(workload: Workload, reference: Reference, count: int, seed: int) -> list[Single]:
-    """Return some failures of a workload, of each kind if there are enough."""
+def drawn(
+    workload: Workload, reference: Reference, count: int, seed: int, first: int
+) -> list[Single]:
+    """Return some failures of a workload, of each kind if there are enough.
+
+    `first` is the number of the kind to begin with.
+    """
     dice = random.Random(f"{workload.name}/{seed}")
     kinds = {failure: [*range(1, most + 1)] for failure, most in reference.operations.items()}
+    order = [*kinds.items()]
+    order = order[first:] + order[:first]
     chosen: list[Single] = []
     while len(chosen) < count and any(kinds.values()):
-        for failure, left in kinds.items():
+        for failure, left in order:
             if left and len(chosen) < count:
                 chosen.append(Single(failure, left.pop(dice.randrange(len(left)))))
     return chosen
 
 
-def run(workload: Workload, count: int | None = None, seed: int = 1) -> Tally:
-    """Compare a workload's runs with all failures, or with so many drawn ones."""
+def run(workload: Workload, count: int | None = None, seed: int = 1, first: int = 0) -> Tally:
+    """Compare a workload's runs with all failures, or with so many drawn ones: see `drawn`."""
     reference = refer(workload)
-    chosen = drawn(workload, reference, count, seed) if count else singles(reference)
+    chosen = drawn(workload, reference, count, seed, first) if count else singles(reference)
     return _run(workload, reference, chosen)
 
 

@@ -11,6 +11,7 @@ from tests.comparison import draw
 from tests.comparison.all import ALL
 from tests.comparison.disk_world import DiskWorld
 from tests.comparison.run import Step, Workload
+from tests.comparison.slave import SLAVE_WORKLOADS
 from tests.comparison.store import StoreSubject, StoreWorkload
 from tests.comparison.wire import WireWorkload
 
@@ -18,11 +19,28 @@ LEAST = 500
 """Failures over all workloads."""
 _OVER_A_WIRE = 8
 """One of each kind: brokers take up to a second and a half for each failure."""
-_SHARE = 15
+_OF_A_SLAVE = _OVER_A_WIRE // 2
+"""Those of a slave take three times as long: the one with syncs has the other half of the kinds."""
+_SHARE = 16
 
 
 def _share(workload: Workload) -> int:
+    if workload in SLAVE_WORKLOADS:
+        return _OF_A_SLAVE
     return _OVER_A_WIRE if isinstance(workload, WireWorkload) else _SHARE
+
+
+def _first(workload: Workload) -> int:
+    """Return the number of the kind of failures that is drawn first."""
+    return _OF_A_SLAVE if workload is SLAVE_WORKLOADS[-1] else 0
+
+
+def test_all_kinds_of_failures_are_drawn_for_slaves() -> None:
+    kinds: list[str] = []
+    for workload in SLAVE_WORKLOADS:
+        order = [*workload.failures]
+        kinds += order[_first(workload) :][: _share(workload)]
+    assert sorted(kinds) == sorted(SLAVE_WORKLOADS[0].failures)
 
 
 def test_there_are_enough_failures() -> None:
@@ -31,7 +49,7 @@ def test_there_are_enough_failures() -> None:
 
 @pytest.mark.parametrize("workload", ALL, ids=lambda one: one.name)
 def test_a_failed_operation_changes_nothing_but_its_answer(workload: Workload) -> None:
-    tally = draw.run(workload, _share(workload))
+    tally = draw.run(workload, _share(workload), first=_first(workload))
     assert not tally.violations, "\n".join(tally.violations)
     assert tally.failures.total() == _share(workload)
 
