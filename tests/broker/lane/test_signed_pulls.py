@@ -15,6 +15,7 @@ import pytest
 
 from mqlake.auth.audit import AUDIT
 from mqlake.auth.users import UserStatus
+from mqlake.broker.lane import pulls as lane_pulls
 from mqlake.broker.lane.choice import is_chosen
 from mqlake.broker.lane.lane import Lane
 from mqlake.broker.lane.pulls import LanePulls
@@ -87,6 +88,7 @@ async def pulling(
     with patch.context() as patched:
         patched.setattr(LanePulls, "apply", noted)
         patched.setattr(LanePulls, "_was_seen", lambda *_: True)
+        patched.setattr(lane_pulls, "_TURN", PATIENCE)
         if way == RECEIVED:
             patched.setattr(Lane, "join", lambda *_: None)
         async with closed_lane(path, **settings) as (broker, _):

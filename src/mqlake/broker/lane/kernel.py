@@ -92,6 +92,7 @@ class LaneKernel:
         self._time = np.zeros(2, np.int64)
         self._events = np.zeros(layout.EVENT_WORDS * layout.MOST_EVENTS, np.int32)
         self._data: Bytes = np.zeros(layout.DATA_SIZE, np.uint8)
+        self._room = self._data.data
         self._bytes: Bytes = np.zeros(layout.DATA_SIZE, np.uint8)
         self.answers: Bytes = np.zeros(layout.ANSWERS_SIZE, np.uint8)
         self._withheld = np.zeros((5, layout.MOST_WITHHELD), np.int64)
@@ -105,6 +106,7 @@ class LaneKernel:
         self._route: Bytes = np.zeros(layout.ROUTE_SIZE, np.uint8)
         self._hosts: Bytes = np.zeros(_FIRST_SOCKETS * 8, np.uint8)
         self._seats = np.zeros((layout.SEAT_ROWS, _FIRST_SOCKETS), np.int64)
+        self._seats[layout.READS, layout.BYTES] = layout.BY_CALLER
         self._hashing: Bytes = np.zeros(HASHING, np.uint8)
         begin_hash(self._hashing, np.frombuffer(lite_seed.to_bytes(8), np.uint8))
         self.rests = Rests(self.numbers)
@@ -125,17 +127,19 @@ class LaneKernel:
 
     # Connections
 
-    def enter(self, socket: int, host: bytes, rest: bytes) -> None:
+    def enter(self, socket: int, host: bytes, rest: bytes, *, is_encrypted: bool = False) -> None:
         """Read a connection from now on.
 
         Args:
             rest: what was received of its next frame; `rests` must have room for it.
+            is_encrypted: whether the caller receives and sends.
         """
         if socket >= self._seats.shape[1]:
             self._grow(socket)
         self.rests.take(self._seats, socket)  # Of a connection that is closed.
         self._hosts[8 * socket : 8 * socket + 8] = np.frombuffer(host, np.uint8)
-        self._seats[:, socket] = 1, 0, 0, 0, 0
+        reader = layout.BY_CALLER if is_encrypted else layout.BY_KERNEL
+        self._seats[:, socket] = reader, 0, 0, 0, 0
         if rest:
             self.rests.keep(self._seats, socket, rest, monotonic_ns())
 
@@ -260,6 +264,16 @@ class LaneKernel:
         position = numbers[layout.POSITION]
         numbers[layout.CONNECTION], numbers[layout.POSITION], numbers[layout.RECEIVED] = kept
         return reason, position
+
+    def room(self) -> memoryview:
+        """Return where the caller receives, before a call of `note_received`."""
+        return self._room[self.numbers[layout.RECEIVED] :]
+
+    def note_received(self, size: int) -> None:
+        """Note that the caller has received so many bytes over the current connection."""
+        numbers = self.numbers
+        numbers[layout.RECEIVED] += size
+        self._seats[layout.ACTIVE, numbers[layout.CONNECTION]] = monotonic_ns()
 
     def rest(self) -> bytes:
         """Return what was received and not served."""

@@ -2,9 +2,9 @@
 
 Of most connections, it receives them itself: a connection joins once a usual one has arrived over
 it, and leaves as soon as something else is to be done for it; then its transport reads it again.
-What the kernel does not know is passed to the connection, in the order of arrival. Of others, such
-as those with TLS, it serves what their transports have received. The lane remembers nothing but
-what the ordinary path has decided before (`SendDecisions`, `PullDecisions`).
+What the kernel does not know is passed to the connection, in the order of arrival. Of others, it
+serves what their transports have received. The lane remembers nothing but what the ordinary path
+has decided before (`SendDecisions`, `PullDecisions`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mqlake.broker.lane.decisions import SendDecisions
 from mqlake.broker.lane.kernel import LaneKernel, load_kernel
 from mqlake.broker.lane.pull_turns import PullTurns
 from mqlake.broker.lane.pulls import LanePulls
-from mqlake.broker.lane.seats import Seats, host_of
+from mqlake.broker.lane.seats import Decryption, Seats, host_of
 from mqlake.broker.lane.users import routes_taken
 from mqlake.broker.lane.withheld import Withheld, WithheldAnswers
 from mqlake.broker.send.send import SendMessages
@@ -65,6 +65,7 @@ class Lane:
         self._outside, self._unconfirmed = state.store.appends.outside, sends.unconfirmed
         self._loop = asyncio.get_running_loop()
         self._seats = Seats()
+        self._decryption = Decryption(decisions, self._seats.peer)
         self._loading: asyncio.Future[LaneKernel] | None = None
         self._kernel: LaneKernel | None = None
         self._receipts = 0
@@ -99,7 +100,7 @@ class Lane:
             return
         if (seat := self._seats.enter(peer)) is None:
             return
-        kernel.enter(*seat, peer.inlet.take_unfinished())
+        kernel.enter(*seat, peer.inlet.take_unfinished(), is_encrypted=peer.is_secure)
         self._note_rests(kernel)
         peer.inlet.note_joined()
         if not self._is_watched:
@@ -263,19 +264,18 @@ class Lane:
     def _serve(self, kernel: LaneKernel) -> int:
         """Call the kernel, and note what it has served."""
         self._pulls.prepare()
-        appended_to, is_more = self._prepare(kernel), False
         try:
-            reason = self._decisions.serve(kernel, *appended_to, self._seats.peer)
+            reason = self._decryption.serve(kernel, *self._prepare(kernel))
             # If answers were withheld, there may be more connections to serve.
-            is_more = reason == layout.IDLE and kernel.numbers[layout.WITHHELD] > 0
-            if reason == layout.UNSENT:
+            if reason == layout.IDLE and kernel.numbers[layout.WITHHELD]:
+                reason = layout.FULL
+            elif reason == layout.UNSENT:
                 self._send_rest(kernel)
+            self._pulls.note()
         finally:
-            try:
-                self._pulls.note()
-            finally:
-                self._note(kernel)
-        return layout.FULL if is_more else reason
+            self._note(kernel)
+        self._decryption.end()
+        return reason
 
     def _send_rest(self, kernel: LaneKernel) -> None:
         """Let a connection send the rest of an answer, before anything can make it leave."""
@@ -284,9 +284,7 @@ class Lane:
             peer.send_rest(kernel.unsent())
 
     def _prepare(self, kernel: LaneKernel) -> tuple[Bytes, Longs]:
-        """Prepare a call of the kernel; return the file to which it appends, and the next offsets
-        of queues.
-        """
+        """Prepare a call of the kernel; return the log's file and the next offsets of queues."""
         numbers, decisions = kernel.numbers, self._decisions
         array, end, room_end, base, ends = self._outside.log_end()
         numbers[layout.END], numbers[layout.ROOM_END], numbers[layout.BASE] = end, room_end, base
@@ -312,6 +310,7 @@ class Lane:
             for one in answered:
                 if (peer := self._peer(one.connection)) is not None:
                     peer.send(one.answers)
+                    peer.flush()
             return
         withheld = [
             Withheld(peer, one.answers, one.ends, one.batches)

@@ -80,11 +80,13 @@ STATES: Final = 34
 
 # What is kept about a connection: i8[SEAT_ROWS, n].
 READS, ACTIVE, SERVED, REST, SIGNED_BY = range(5)
-"""Whether it is read here. When it was read, in monotonic nanoseconds. How many of its sends were
-served. The row of its rest plus 1, 0 if it has none. The number of the user who has signed its last
-request, 0 if that must be asked for.
+"""Who receives here, 0 if nobody does. When it was read, in monotonic nanoseconds. How many of its
+sends were served. The row of its rest plus 1, 0 if it has none. The number of the user who has
+signed its last request, 0 if that must be asked for.
 """
 SEAT_ROWS: Final = 5
+BY_KERNEL, BY_CALLER = 1, 2
+"""Who receives and sends over a connection: the caller does what needs decryption."""
 
 # What is kept about a rest: i8[4, REST_ROWS].
 REST_SIZE, REST_SINCE, REST_OWNER, FREE = range(4)
@@ -140,7 +142,7 @@ KNOWN: Final = -2
 
 # Why the kernel returned.
 IDLE, LATE, OTHER, NEW_TOPIC, NEW_QUEUE, UNSENT, UNREAD, FULL, SERVED_ALL = range(9)
-FIRST_PULL, PULL, NEW_USER, NEW_PERMISSION, NEW_LITE = range(9, 14)
+FIRST_PULL, PULL, NEW_USER, NEW_PERMISSION, NEW_LITE, UNRECEIVED = range(9, 15)
 """No connection has data, or answers are withheld. The time is over. What was received is to be
 served otherwise, from POSITION on. A topic is unknown, or the next offset of QUEUE. Answers from
 UNSENT_AT on were not accepted. CONNECTION cannot be read. Nothing more fits into what the caller
@@ -148,7 +150,8 @@ takes between two calls. All whole frames of BYTES were served. Pulls may be ser
 caller has prepared that. A pull was not served, for the reason in the state of pulls. Who has
 signed the last request of CONNECTION is unknown, or whether SIGNER may send to TOPIC, both numbers.
 The next offset of a lite topic is unknown; the name of its queue is in the stored properties, at
-LITE_AT, and the hash of that name is LITE_HASH.
+LITE_AT, and the hash of that name is LITE_HASH. CONNECTION has data, which the caller is
+to receive into the rest of the buffer, from RECEIVED on.
 """
 
 

@@ -163,7 +163,8 @@ class LanePulls:
             # Before anything can fail: nobody else answers these pulls.
             peer.send(self._answers[: numbers[layout.TO]].tobytes())
             self.apply(perf_counter() - begin)
-            peer.inlet.note_suitable()
+            if not peer.is_secure:  # Its pulls are served from what its transport has received.
+                peer.inlet.note_suitable()
         return count
 
     def leave_next(self, peer: Peer) -> None:

@@ -1,18 +1,25 @@
-"""The connections that the lane reads, and those that it does not read again soon."""
+"""The connections that the lane reads, those that it does not read again soon, and how those with
+TLS are received.
+"""
 
 from __future__ import annotations
 
 import select
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
-from mqlake.broker.lane.layout import BYTES
+from mqlake.broker.lane.layout import BYTES, CONNECTION, FULL, UNRECEIVED
 from mqlake.errors import FormatError
 from mqlake.formats.host import V4_SIZE, encode_host
 from mqlake.remoting.connection import Peer
+
+if TYPE_CHECKING:
+    from mqlake.broker.lane.decisions import SendDecisions
+    from mqlake.broker.lane.kernel import LaneKernel
+    from mqlake.dispatch.batch import Bytes, Longs
 
 _MOST_OTHERS: Final = 8
 """Receipts that began with something unusual, more than usual sends, after which a connection must
@@ -91,6 +98,61 @@ class Seats:
     def close(self) -> None:
         """Watch nothing more."""
         self._epoll.close()
+
+
+class Decryption:
+    """Decrypts what has arrived, between two calls of the kernel.
+
+    Args:
+        decisions: call the kernel.
+        peer_of: returns the connection with a number.
+    """
+
+    def __init__(self, decisions: SendDecisions, peer_of: Callable[[int], Peer | None]) -> None:
+        self._decisions, self._peer_of = decisions, peer_of
+        self._ended: list[tuple[Peer, str]] = []
+
+    def serve(self, kernel: LaneKernel, log: Bytes, ends: Longs) -> int:
+        """Call the kernel as often as it needs more data; return why that ends.
+
+        The caller notes afterwards what was put: nothing else may be put in between.
+
+        Args:
+            log, ends: see `LaneKernel.serve`.
+        """
+        call = self._decisions.serve
+        while (reason := call(kernel, log, ends, self._peer_of)) == UNRECEIVED:
+            if not self.receive(kernel):
+                return FULL
+        return reason
+
+    def receive(self, kernel: LaneKernel) -> bool:
+        """Receive what the kernel serves next; return whether it can be called at once.
+
+        A connection that must leave stays until `end`: what it has sent before would be put.
+        """
+        peer = self._peer_of(kernel.numbers[CONNECTION])
+        if peer is None:
+            kernel.take()
+            return False
+        size, is_open, fault = peer.inlet.receive_into(kernel.room())
+        if size:
+            kernel.note_received(size)
+        if fault or not is_open:
+            self._ended.append((peer, fault))
+        return size > 0 or (is_open and not fault)
+
+    def end(self) -> None:
+        """Close connections whose other side has broken the protocol, and let the transports of
+        others that have ended read them.
+        """
+        if self._ended:
+            ended, self._ended = self._ended, []
+            for peer, fault in ended:
+                if fault:
+                    peer.evict(fault)
+                else:
+                    peer.inlet.read_indirectly()
 
 
 @lru_cache(maxsize=1024)

@@ -15,6 +15,7 @@ from mqlake.remoting.shared import M, M_contra, Shared
 from mqlake.remoting.stream.frame_reader import FrameReader, Frames
 from mqlake.remoting.stream.frame_writer import FrameWriter
 from mqlake.remoting.stream.wire import Wire
+from mqlake.remoting.tls.layer import Decrypted
 
 _log: Final = logging.getLogger("mqlake.remoting")
 
@@ -267,7 +268,7 @@ class Inlet(Generic[M]):
     @property
     def may_be_read_directly(self) -> bool:
         """Whether nothing waits that must be served, written or refused before what arrives next,
-        and what arrives needs neither decryption nor a count.
+        and what arrives need not be counted.
         """
         return self._may_change_reader and not self._reader.unfinished
 
@@ -276,7 +277,7 @@ class Inlet(Generic[M]):
         """The same, whatever is held of a frame that is not complete."""
         return (
             self._wire.is_open
-            and self._wire.tls is None
+            and (self._wire.tls is None or self._wire.tls.is_drained)
             and not (self._writer.is_choked or self._is_waiting or self.is_held_back)
             and not self._is_resting
             and not self._has_incoming
@@ -294,6 +295,12 @@ class Inlet(Generic[M]):
         if direct is not None and peer is not None and self._may_change_reader:
             self._suits = False
             direct.join(peer)
+
+    def receive_into(self, buffer: memoryview) -> Decrypted:
+        """Receive and decrypt what has arrived over a connection with TLS that is read directly."""
+        tls = self._wire.tls
+        assert tls is not None
+        return tls.receive_into(buffer)
 
     def take_unfinished(self) -> bytes:
         """Return what is held of a frame that is not complete, and hold it no more."""

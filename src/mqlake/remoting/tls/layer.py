@@ -8,6 +8,7 @@ the buffer that all connections share, and limits what one connection may occupy
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from collections import deque
 from collections.abc import Callable
@@ -19,6 +20,10 @@ from mqlake.remoting.tls.handshakes import Handshakes
 
 _READ: Final = 1 << 15
 """Encrypted bytes that are read at a time."""
+_LONGEST_RECORD: Final = (1 << 14) + 512
+"""Bytes of a record of TLS, at most."""
+_LEAST_READ: Final = 1 << 12
+"""Bytes for which there must be room to read at all."""
 _HANDSHAKE_READ: Final = 1 << 14
 _LONGEST_HANDSHAKE: Final = 1 << 18
 """Bytes of the other side's handshake."""
@@ -46,6 +51,20 @@ class Below(NamedTuple):
     seconds: float
 
 
+class Decrypted(NamedTuple):
+    """What was received without the socket's transport.
+
+    Attributes:
+        size: bytes of decrypted data.
+        is_open: whether more can be received so. If not, the transport must read the socket.
+        fault: how the other side has broken the protocol after this data; "" if it has not.
+    """
+
+    size: int
+    is_open: bool = True
+    fault: str = ""
+
+
 class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
     """The protocol of a socket's transport, and the transport of the protocol above.
 
@@ -58,6 +77,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
 
     Attributes:
         ready: done once the handshake is complete; its exception is the reason of a failure.
+        is_drained: whether no data can be decrypted before more arrives.
     """
 
     def __init__(
@@ -84,6 +104,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         self._is_over = False
         self._is_paused = self._is_choked = self._is_upper_choked = self._is_closing = False
         self._received = 0
+        self.is_drained = False
         self._deadline = below.loop.call_later(below.seconds, self._too_slow)
         raw.set_protocol(self)
 
@@ -157,6 +178,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         if self._is_over:
             return
         self._incoming.write(data)
+        self.is_drained = False
         self._received += len(data)
         if self._is_open:
             self._deliver()
@@ -172,10 +194,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
             buffer = self._upper.get_buffer(-1)
             count, fault = self._decrypt(memoryview(buffer))
             if count:
-                self._received = 0
                 self._upper.buffer_updated(count)
-            elif self._received > _MOST_EMPTY:
-                fault = fault or f"{self._received} bytes of TLS without data"
             if fault:
                 self._fail(fault)
             elif not count:
@@ -200,7 +219,34 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
             pass
         except ssl.SSLError as error:
             return total, f"TLS: {reason_of(error)}"
+        self.is_drained = total < size
+        if total:
+            self._received = 0
+        elif self._received > _MOST_EMPTY:
+            return total, f"{self._received} bytes of TLS without data"
         return total, ""
+
+    def receive_into(self, buffer: memoryview) -> Decrypted:
+        """Receive from the socket, while its transport does not, and decrypt all of it."""
+        # Data is shorter than what it was encrypted to, of which a part may have arrived before.
+        room = min(len(buffer) - _LONGEST_RECORD, _READ)
+        if room < _LEAST_READ or self.is_closing():
+            return Decrypted(0, is_open=False)
+        encrypted = self._below.room()[:room]
+        try:
+            size = os.readv(self._raw.get_extra_info("socket").fileno(), (encrypted,))
+        except BlockingIOError:
+            return Decrypted(0)
+        except OSError:
+            size = 0
+        if not size:
+            return Decrypted(0, is_open=False)
+        self._incoming.write(encrypted[:size])
+        self._received += size
+        count, fault = self._decrypt(buffer)
+        if self._outgoing.pending:
+            self._flush()
+        return Decrypted(count, fault=fault)
 
     def eof_received(self) -> None:
         """Let the transport close. A frame that was cut off counts for nothing."""

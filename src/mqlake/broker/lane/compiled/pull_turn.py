@@ -15,7 +15,7 @@ from mqlake.broker.lane.compiled.sockets import QUIETLY, now, send
 from mqlake.broker.lane.layout import (
     ANSWERED,
     ANSWERS_AT,
-    BYTES,
+    BY_CALLER,
     CONNECTION,
     FIRST_PULL,
     FULL,
@@ -123,16 +123,17 @@ def _answer(state, data, time, pulls, answers):
 
 
 @inlined
-def serve_pull_run(state, data, time, pulls, answers):
+def serve_pull_run(state, data, reader, time, pulls, answers):
     """Answer the pull at state[POSITION], and those that follow it; return why that ends.
 
     Their answers are sent at once, even if those to sends are withheld.
 
     Args:
+        reader: who receives and sends over the connection: pulls of BY_CALLER are not served.
         pulls: see `PullTables`.
     """
     numbers, begin = pulls.state, state[ANSWERED]
-    if state[CONNECTION] == BYTES:
+    if reader == BY_CALLER:
         return OTHER
     if numbers[MAY_SERVE] == 0:
         return FIRST_PULL

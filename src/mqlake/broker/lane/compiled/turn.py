@@ -24,6 +24,7 @@ from mqlake.broker.lane.layout import (
     ANSWERS_BEGIN,
     ANSWERS_END,
     BINS,
+    BY_CALLER,
     BYTES,
     CONNECTION,
     COUNT,
@@ -45,6 +46,7 @@ from mqlake.broker.lane.layout import (
     OF_BATCHES,
     OTHER,
     POSITION,
+    READS,
     RECEIVED,
     SEND_END,
     SENDS,
@@ -54,6 +56,7 @@ from mqlake.broker.lane.layout import (
     SIGNER,
     TIME,
     UNREAD,
+    UNRECEIVED,
     UNSENT,
     UNSENT_AT,
     UNSENT_END,
@@ -99,8 +102,14 @@ def _withhold(state, withheld, to, count):
 
 
 @inlined
-def _serve_frames(state, data, time, log, own, most, lane, topics, lites, users, times, waiting):
-    """Serve the sends at the beginning of what was received; return why that ends."""
+def _serve_frames(
+    state, data, reader, time, log, own, most, lane, topics, lites, users, times, waiting
+):
+    """Serve the sends at the beginning of what was received; return why that ends.
+
+    Args:
+        reader: who receives and sends over the connection: BY_KERNEL or BY_CALLER.
+    """
     properties, message, (withheld, sends) = lane[0], lane[1], waiting
     starts, lengths = lane[8], lane[9]
     begun, count, batches, to, reason = now(state, time), 0, 0, state[ANSWERED], NOTHING
@@ -126,7 +135,7 @@ def _serve_frames(state, data, time, log, own, most, lane, topics, lites, users,
             reason = LATE
             break
     if count > 0:
-        if state[WITHHOLDS] != 0 or state[CONNECTION] == BYTES:
+        if state[WITHHOLDS] != 0 or reader == BY_CALLER:
             _withhold(state, withheld, to, count)
             if state[WITHHOLDS] == 0:
                 _note(state, times, now(state, time) - begun, count, batches)
@@ -144,18 +153,16 @@ def _serve_frames(state, data, time, log, own, most, lane, topics, lites, users,
 
 
 @inlined
-def _receive(state, seats, rows, rests, data, moment):
+def _receive(state):
     """Receive what follows the rest of a connection; return whether something has arrived."""
-    connection, kept = state[CONNECTION], take_rest(state, seats, rows, rests, data, moment)
+    kept = state[RECEIVED]
     got = recv(
-        _INT(connection),
+        _INT(state[CONNECTION]),
         _ADDRESS(state[DATA_AT] + kept),
         _ADDRESS(DATA_SIZE - kept),
         _INT(AT_ONCE),
     )
-    state[POSITION], state[RECEIVED] = 0, kept + max(got, 0)
-    if got > 0:
-        seats[ACTIVE, connection] = moment
+    state[RECEIVED] = kept + max(got, 0)
     return got > 0
 
 
@@ -254,19 +261,26 @@ def serve(
                 return LATE
             if not next_event(state, events, seats):
                 return IDLE
-            if not _receive(state, seats, rest_rows, rests, data, moment):
+            pulls.state[SPENT] = state[POSITION] = 0
+            state[RECEIVED] = take_rest(state, seats, rest_rows, rests, data, moment)
+            if seats[READS, state[CONNECTION]] == BY_CALLER:
+                return UNRECEIVED
+            if not _receive(state):
                 return UNREAD
-            pulls.state[SPENT] = 0
+            seats[ACTIVE, state[CONNECTION]] = moment
         received = borrow(data[: state[RECEIVED]])
         before, connection = state[MESSAGES] + pulls.state[NOTES], state[CONNECTION]
         state[SIGNER] = seats[SIGNED_BY, connection]
         reason = NEXT
         while reason == NEXT:
             reason = _serve_frames(
-                state, received, time, log, own, most, lane, topics, lites, users, times, waiting
+                *(state, received, seats[READS, connection], time, log, own, most),
+                *(lane, topics, lites, users, times, waiting),
             )
             if reason == NEXT:
-                reason = serve_pull_run(state, received, time, pulls, answers)
+                reason = serve_pull_run(
+                    state, received, seats[READS, connection], time, pulls, answers
+                )
         seats[SERVED, connection] += state[MESSAGES] + pulls.state[NOTES] - before
         if reason >= 0:
             return reason
