@@ -19,10 +19,19 @@ DATA = types.Bytes(types.uint8, 1, "C")
 """The type of `bytes`."""
 BYTES = types.Array(types.uint8, 1, "C")
 """The type of a writable array of bytes."""
+READ_ONLY = types.Array(types.uint8, 1, "C", readonly=True)
+"""The type of an array of bytes that nobody writes, such as one from `bytes`."""
+BYTE_ROWS = types.Array(types.uint8, 2, "C")
+"""The type of a writable u1[m, n]."""
+INTS = types.Array(types.int32, 1, "C")
+"""The type of a writable i4[n]."""
 LONGS = types.Array(types.int64, 1, "C")
 """The type of a writable i8[n]."""
 LONG_ROWS = types.Array(types.int64, 2, "C")
 """The type of a writable i8[m, n]."""
+LONG_BLOCKS = types.Array(types.int64, 3, "C")
+"""The type of a writable i8[l, m, n]."""
+WORD = types.uint64
 
 
 def entry_point(kernel: Any, *kinds: Any) -> Callable[..., Any]:

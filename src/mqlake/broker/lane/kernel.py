@@ -13,6 +13,7 @@ import numpy as np
 
 from mqlake.broker.lane import layout
 from mqlake.broker.lane.answers import LaneAnswers, lane_answers
+from mqlake.broker.lane.compiled.arguments import KIND, LaneArguments
 from mqlake.broker.lane.compiled.lites import HASHING, begin_hash
 from mqlake.broker.lane.compiled.send_header import FIELDS
 from mqlake.broker.lane.compiled.signatures import enter_key
@@ -25,7 +26,8 @@ from mqlake.broker.lane.user_table import UserArrays, UserTable
 from mqlake.broker.state.lite.next_offsets import NextOffsets, NextTables
 from mqlake.dispatch.compiled.put_sent import NUMBERS
 from mqlake.kernels import jit
-from mqlake.kernels.entry_point import entry_point_for
+from mqlake.kernels.entry_point import INT, entry_point
+from mqlake.kernels.kept_arguments import KeptArguments
 from mqlake.remoting.limits import Limits
 
 if TYPE_CHECKING:
@@ -117,7 +119,8 @@ class LaneKernel:
             (layout.TIME_AT, self._time),
         ):
             self._state[place] = array.ctypes.data
-        self._serve: Callable[..., int]
+        self._serve: Callable[[int], int] = entry_point(serve, INT)
+        self._for_sockets, self._for_bytes = KeptArguments(KIND), KeptArguments(KIND)
         self._texts, self._most, self._own = _NO_ANSWERS, np.zeros(4, np.int64), _NOTHING
         self._topics, self._pulls, self._users = topics, pulls, users
         self.is_usable = False
@@ -197,41 +200,60 @@ class LaneKernel:
     def _bind(self) -> None:
         """Prepare the arguments of the kernel."""
         topics = self._topics
-        self._arguments = (
-            self._state,
-            self._time,
-            self._events,
-            self._seats,
-            self.rests.data,
-            self.rests.rows,
-            self._own,
-            self._most,
-            self._starts,
-            self._lengths,
-            self._properties,
-            self._message,
-            self._scratch,
-            self._route,
-            self._hosts,
-            self.answers,
-            self._texts.texts,
-            self._texts.marks,
-            self._withheld,
-            self._sends,
-            topics.slots,
-            topics.names,
-            topics.numbers,
-            topics.routes,
-            topics.seed,
-            topics.places,
-            self._hashing,
-            self.times,
-            self._pulls,
-            self._users,
+        self._keep(
+            LaneArguments(
+                log=_NO_LOG,
+                ends=_NO_ENDS,
+                following=_NO_OFFSETS,
+                data=self._data,
+                state=self._state,
+                time=self._time,
+                events=self._events,
+                seats=self._seats,
+                rests=self.rests.data,
+                rest_rows=self.rests.rows,
+                own=self._own,
+                most=self._most,
+                starts=self._starts,
+                lengths=self._lengths,
+                properties=self._properties,
+                message=self._message,
+                scratch=self._scratch,
+                route=self._route,
+                hosts=self._hosts,
+                answers=self.answers,
+                texts=self._texts.texts,
+                marks=self._texts.marks,
+                withheld=self._withheld,
+                sends=self._sends,
+                slots=topics.slots,
+                names=topics.names,
+                numbers=topics.numbers,
+                routes=topics.routes,
+                seed=topics.seed,
+                places=topics.places,
+                hashing=self._hashing,
+                times=self.times,
+                pulls=self._pulls,
+                users=self._users,
+            )
         )
-        self._serve = entry_point_for(
-            serve, _NO_LOG, _NO_ENDS, _NO_OFFSETS, self._data, *self._arguments
-        )
+
+    def _keep(self, arguments: LaneArguments) -> None:
+        self._for_sockets.keep(arguments)
+        self._for_bytes.keep(arguments._replace(data=self._bytes))
+        self._arguments = arguments
+
+    def _renew(self, log: Bytes, ends: Longs, following: NextTables) -> None:
+        """Let the kernel have these arrays of the store, if its last call had others."""
+        known = self._arguments
+        if (
+            known.log is not log
+            or known.ends is not ends
+            or known.following.rows is not following.rows
+            or known.following.earlier is not following.earlier
+        ):
+            self._keep(known._replace(log=log, ends=ends, following=following))
 
     # Calls
 
@@ -243,7 +265,8 @@ class LaneKernel:
             ends: see `QueueOffsets`.
             following: the next offsets of lite topics.
         """
-        return self._serve(log, ends, following, self._data, *self._arguments)
+        self._renew(log, ends, following)
+        return self._serve(self._for_sockets.address)
 
     def serve_bytes(
         self, log: Bytes, ends: Longs, following: NextTables, data: bytes, host: bytes
@@ -260,7 +283,8 @@ class LaneKernel:
         self._hosts[:8] = np.frombuffer(host, np.uint8)
         numbers[layout.CONNECTION], numbers[layout.POSITION] = layout.BYTES, 0
         numbers[layout.RECEIVED] = len(data)
-        reason = self._serve(log, ends, following, self._bytes, *self._arguments)
+        self._renew(log, ends, following)
+        reason = self._serve(self._for_bytes.address)
         position = numbers[layout.POSITION]
         numbers[layout.CONNECTION], numbers[layout.POSITION], numbers[layout.RECEIVED] = kept
         return reason, position

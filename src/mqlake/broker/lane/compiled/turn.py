@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
+from mqlake.broker.lane.compiled.arguments import arguments_at
 from mqlake.broker.lane.compiled.pull_turn import NEXT, NOTHING, is_pull, serve_pull_run
 from mqlake.broker.lane.compiled.rests import is_partial, keep_rest, take_rest
 from mqlake.broker.lane.compiled.send_frame import read_send
@@ -167,42 +168,7 @@ def _receive(state):
 
 
 @kernel
-def serve(
-    log,
-    ends,
-    following,
-    data,
-    state,
-    time,
-    events,
-    seats,
-    rests,
-    rest_rows,
-    own,
-    most,
-    starts,
-    lengths,
-    properties,
-    message,
-    scratch,
-    route,
-    hosts,
-    answers,
-    texts,
-    marks,
-    withheld,
-    sends,
-    slots,
-    names,
-    numbers,
-    routes,
-    seed,
-    places,
-    hashing,
-    times,
-    pulls,
-    users,
-):
+def serve(address):
     """Serve sends and pulls until no connection has data, or the caller must do something; return a
     reason.
 
@@ -210,50 +176,31 @@ def serve(
     If it is of the connection BYTES, nothing else is served.
 
     Args:
-        log: u1[n], the file of the log to which records are appended.
-        ends: i8[n], the next offset of each queue; see `QueueOffsets`.
-        following: the next offsets of lite topics; see `NextTables`.
-        data: u1[DATA_SIZE], for what is received.
-        state: i8[STATES]; see `layout`.
-        time: i8[2], for the clock.
-        events: i4[n], for epoll.
-        seats: i8[SEAT_ROWS, n], what is kept about a connection, by its file descriptor.
-        rests, rest_rows: see `Rests`.
-        own, most, starts, lengths, properties, message: see `read_send`.
-        scratch, route: u1[n], for the records of a send, and for what is written around each.
-        hosts: u1[n], 8 bytes for each connection: its address in records.
-        answers: u1[ANSWERS_SIZE].
-        texts, marks: see `LaneAnswers`.
-        withheld: i8[5, n], gets the answers that are not sent.
-        sends: i8[2, n], gets the physical offset after each send, and whether it is a batch.
-        slots, names, numbers, routes, seed, places: see `LaneTopics`.
-        hashing: u1[HASHING], what `begin_hash` fills.
-        times: i8[4, n], gets the number of sends by how long they took, and how long that was.
-        pulls: see `PullTables`.
-        users: see `UserArrays`.
+        address: of the kept arguments.
     """
-    state, time, events, seats = borrow(state), borrow(time), borrow(events), borrow(seats)
-    data, log, routes, hosts = borrow(data), borrow(log), borrow(routes), borrow(hosts)
-    answers, route, names, texts = borrow(answers), borrow(route), borrow(names), borrow(texts)
-    properties, message, rests = borrow(properties), borrow(message), borrow(rests)
-    starts, lengths, marks = borrow(starts), borrow(lengths), borrow(marks)
+    given = arguments_at(address)
+    state, time, events = given.state, given.time, given.events
+    seats, data = given.seats, given.data
+    rests, rest_rows, hosts, pulls = given.rests, given.rest_rows, given.hosts, given.pulls
     lane = (
-        *(properties, message, scratch, route, hosts, answers, texts, marks),
-        *(starts, lengths),
+        *(given.properties, given.message, given.scratch, given.route, hosts, given.answers),
+        *(given.texts, given.marks, given.starts, given.lengths),
     )
-    topics = slots, names, numbers, routes, seed, places, ends
+    topics = (
+        *(given.slots, given.names, given.numbers, given.routes, given.seed, given.places),
+        given.ends,
+    )
     signing = (
-        *(borrow(users.numbers), borrow(users.names), borrow(users.name_sizes)),
-        *(borrow(users.keys), borrow(users.text)),
+        *(given.users.numbers, given.users.names, given.users.name_sizes),
+        *(given.users.keys, given.users.text),
     )
-    users = signing, borrow(users.permissions)
-    hashing = borrow(hashing)
+    users = signing, given.users.permissions
     lites = (
-        *(hashing[:STATE], hashing[STATE : 2 * STATE], hashing[2 * STATE :]),
-        *(borrow(following.rows), borrow(following.used), borrow(following.earlier)),
-        most[3],
+        *(given.hashing[:STATE], given.hashing[STATE : 2 * STATE], given.hashing[2 * STATE :]),
+        *(given.following.rows, given.following.used, given.following.earlier),
+        given.most[3],
     )
-    waiting = withheld, sends
+    waiting = given.withheld, given.sends
     while True:
         if state[RECEIVED] == 0:
             moment = now(state, time)
@@ -274,12 +221,12 @@ def serve(
         reason = NEXT
         while reason == NEXT:
             reason = _serve_frames(
-                *(state, received, seats[READS, connection], time, log, own, most),
-                *(lane, topics, lites, users, times, waiting),
+                *(state, received, seats[READS, connection], time, given.log, given.own),
+                *(given.most, lane, topics, lites, users, given.times, waiting),
             )
             if reason == NEXT:
                 reason = serve_pull_run(
-                    state, received, seats[READS, connection], time, pulls, answers
+                    state, received, seats[READS, connection], time, pulls, given.answers
                 )
         seats[SERVED, connection] += state[MESSAGES] + pulls.state[NOTES] - before
         if reason >= 0:
