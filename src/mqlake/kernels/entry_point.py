@@ -31,7 +31,7 @@ LONG_ROWS = types.Array(types.int64, 2, "C")
 """The type of a writable i8[m, n]."""
 LONG_BLOCKS = types.Array(types.int64, 3, "C")
 """The type of a writable i8[l, m, n]."""
-WORD = types.uint64
+WORD: Any = types.uint64
 
 
 def entry_point(kernel: Any, *kinds: Any) -> Callable[..., Any]:
