@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,29 @@ def test_cache_changes_with_sources_and_options(tmp_path: Path, folder: str) -> 
     assert first != cache.fingerprint(["y"], tmp_path)
     source.write_text("2")
     assert first != cache.fingerprint(["x"], tmp_path)
+
+
+def test_every_source_of_a_kernel_changes_its_cache() -> None:
+    """Their machine code has the constants and the types of what they import."""
+    package = cache.PACKAGE
+    kernels, others = (
+        {path for pattern in patterns for path in package.glob(pattern)}
+        for patterns in (cache._KERNELS, cache._SHARED)
+    )
+    imported = {path for kernel in kernels for path in imports(ast.parse(kernel.read_text()).body)}
+    assert imported - kernels - others == {package / "errors.py"}
+
+
+def imports(body: Sequence[ast.stmt]) -> Iterator[Path]:
+    """Yield the sources of this package that are imported, except for types alone."""
+    for node in body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mqlake"):
+            module = cache.PACKAGE.parent / str(node.module).replace(".", "/")
+            for name in node.names:
+                places = (module / f"{name.name}.py", module.with_suffix(".py"))
+                yield next((path for path in places if path.exists()), module / "__init__.py")
+        elif not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+            yield from imports(getattr(node, "body", []))
 
 
 def test_only_long_unused_caches_are_removed(

@@ -71,9 +71,9 @@ def test_calls_count_no_references() -> None:
     ids=["numbers", "gaps", "read-only", "real", "dimensions"],
 )
 def test_arguments_of_other_types_are_refused(place: int, value: object) -> None:
-    kept, arguments = KeptArguments(KIND), list(values(1))
-    kept.keep(tuple(arguments))
-    arguments[place] = value
+    kept, arguments = KeptArguments(KIND), values(1)
+    kept.keep(arguments)
+    others = [*arguments[:place], value, *arguments[place + 1 :]]
     with pytest.raises(TypeError, match="arguments of another type"):
-        kept.keep(tuple(arguments))
+        kept.keep(tuple(others))
     assert add(kept.address) == 2

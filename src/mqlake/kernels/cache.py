@@ -24,19 +24,32 @@ PACKAGE = Path(__file__).parents[1]
 _KERNELS = ("kernels/*.py", "**/compiled/*.py")
 _SHARED = (
     "formats/**/*.py",
+    "dispatch/answers.py",
+    "dispatch/batch.py",
     "dispatch/columns.py",
     "dispatch/drafts.py",
     "dispatch/queue_read.py",
+    "dispatch/queue_table.py",
+    "dispatch/value_columns.py",
     "dispatch/verdict.py",
     "dispatch/writing/packed_layout.py",
     "kafka/batches/columns.py",
     "protocol/binary_fields.py",
     "protocol/codes.py",
     "protocol/command.py",
+    "protocol/signature.py",
     "broker/lane/layout.py",
     "broker/lane/pull_layout.py",
+    "broker/lane/pull_tables.py",
+    "broker/lane/user_table.py",
+    "broker/state/lite/names.py",
+    "broker/state/lite/next_offsets.py",
+    "broker/state/lite/sent_properties.py",
+    "store/light/light_columns.py",
 )
-"""Other sources that kernels compile in: columns, and the constants of formats and frames."""
+"""Other sources that kernels compile in: columns, what is kept for a kernel, and the constants of
+formats and frames.
+"""
 _UNUSED_FOR = 30 * 86_400
 """Seconds after which an unused directory is removed, when another one is created."""
 _DAY = 86_400

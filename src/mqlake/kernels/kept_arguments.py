@@ -29,7 +29,7 @@ def tuple_kind(*kinds: Any, of: type | None = None) -> Any:
 def kept_arguments(kind: Any) -> Any:
     """Return a function of kernels: an address → the tuple of this type that is kept there.
 
-    Its arrays have no owner, as those of `borrow`: a `KeptArguments` holds them.
+    Its arrays have no owner, as those of `borrow`: whoever calls the kernel holds them.
     """
 
     def emit(context: Any, builder: Any, _kinds: Any, values: Any) -> Any:
@@ -42,8 +42,10 @@ def kept_arguments(kind: Any) -> Any:
 class KeptArguments:
     """Arguments that a kernel loads by `kept_arguments`.
 
+    The arrays are not held: a file that was mapped could otherwise not be freed. At each call of
+    the kernel, all of them must exist.
+
     Attributes:
-        values: the tuple that is kept.
         address: what the kernel is called with.
 
     Args:
@@ -54,7 +56,6 @@ class KeptArguments:
         self._kind = kind
         self._memory = np.zeros(_SIZE, np.uint8)
         self.address: int = self._memory.ctypes.data
-        self.values: tuple[Any, ...] = ()
 
     def keep(self, values: tuple[Any, ...]) -> None:
         """Let the next calls of the kernel have these arguments.
@@ -65,7 +66,6 @@ class KeptArguments:
         if typeof(values) != self._kind:
             raise TypeError(f"arguments of another type: {typeof(values)}, not {self._kind}")
         _keep(values, self.address)
-        self.values = values
 
 
 def _is_tuple(kind: Any) -> bool:

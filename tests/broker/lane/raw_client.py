@@ -48,6 +48,10 @@ class RawClient:
                 await client.writer.wait_closed()
         cls._open.clear()
 
+    def write(self, data: bytes) -> None:
+        """Send data, without waiting."""
+        self.writer.write(data)
+
     async def answers(self, count: int) -> list[Command]:
         """Return the next answers, so many of them."""
         async with asyncio.timeout(PATIENCE):

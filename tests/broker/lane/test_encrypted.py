@@ -19,7 +19,7 @@ from mqlake.protocol.command import Command, request
 from mqlake.protocol.frames import encode
 from mqlake.remoting.tls import layer
 from tests.broker.lane.lanes import lane_of, served, with_lane
-from tests.broker.lane.raw_client import FIELDS, KINDS, usual
+from tests.broker.lane.raw_client import FIELDS, KINDS, RawClient, usual
 from tests.broker.running import PATIENCE, Running
 from tests.broker.send.random_sends import TOPIC, made
 from tests.remoting.serving import Raw
@@ -32,6 +32,15 @@ pytestmark = pytest.mark.skipif(not is_chosen(), reason="there is no lane")
 
 class TlsClient(RawTls):
     """A connection with TLS to a broker, whose encrypted bytes are sent in parts."""
+
+    def __init__(self, raw: Raw, context: ssl.SSLContext) -> None:
+        super().__init__(raw, context)
+        self.context = context
+
+    def write(self, data: bytes) -> None:
+        """Send data, without waiting."""
+        self.tls.write(data)
+        self.raw.writer.write(self.outgoing.read())
 
     async def ask(self, *frames: bytes, part: int = 1 << 20) -> list[Command]:
         """Return the answers to frames that are encrypted together."""
@@ -65,17 +74,17 @@ async def encrypted(
     authority = Authority(path)
     given = authority.settings() | {"tls.server.mode": "permissive", "tls.enable": False}
     async with with_lane(path / "broker", None, **(given | settings)) as (broker, calls):
-        client = await joined(broker, authority)
+        client = await joined(broker, ssl.create_default_context(cafile=authority.ca))
         try:
             yield broker, calls, client
         finally:
             client.raw.writer.close()
 
 
-async def joined(broker: Running, authority: Authority) -> TlsClient:
+async def joined(broker: Running, context: ssl.SSLContext) -> TlsClient:
     before, (host, _, port) = seats(broker), broker.address.rpartition(":")
     raw = Raw(*await asyncio.open_connection(host, int(port)))
-    client = TlsClient(raw, ssl.create_default_context(cafile=authority.ca))
+    client = TlsClient(raw, context)
     await client.shake_hands()
     await client.ask(usual(0))
     await until(lambda: seats(broker) == before + 1)
@@ -143,6 +152,91 @@ def test_frames_may_be_split_over_records(tmp_path: Path) -> None:
             assert [answer.opaque for answer in found] == list(range(300))
             assert bodies(broker) == [b"%d" % number for number in range(300)]
             assert served(calls) > 0
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
+def test_connections_of_both_kinds_get_their_own_answers(tmp_path: Path, flush: str) -> None:
+    """One call of the kernel serves all of them; only some answers are encrypted by its caller."""
+    dice = random.Random(3)
+
+    async def run() -> None:
+        async with encrypted(tmp_path, flushDiskType=flush) as (broker, calls, client):
+            clients: list[TlsClient | RawClient] = [client]
+            for _ in range(4):
+                clients.append(await joined(broker, client.context))
+                clients.append(plain := await RawClient.connect(broker))
+                await plain.ask(usual(0))
+            await until(lambda: seats(broker) == len(clients))
+            before = served(calls)
+            for turn in range(30):
+                dice.shuffle(clients)
+                sent: list[list[int]] = []
+                for place, one in enumerate(clients):
+                    first = 100_000 * turn + 1000 * place
+                    sent.append([*range(first, first + dice.choice((1, 2, 40)))])
+                    one.write(b"".join(map(usual, sent[-1])))
+                for one, expected in zip(clients, sent, strict=True):
+                    found = await one.answers(len(expected))
+                    assert [answer.opaque for answer in found] == expected
+            assert served(calls) > before
+            assert seats(broker) == len(clients)
+            for one in clients:  # Nothing is left of another one's answers.
+                (answer,) = await one.ask(usual(7))
+                assert answer.opaque == 7
+            for one in clients:
+                if isinstance(one, TlsClient):
+                    one.raw.writer.close()
+
+    asyncio.run(run())
+
+
+def test_a_receipt_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it choked the connection, that would leave the lane, which is about to take the data."""
+    receive, flush = layer.TlsLayer.receive_into, layer.TlsLayer._flush
+    receiving, left, wrote = [False], list[int](), list[bool]()
+
+    def noted_receive(self: Any, buffer: memoryview) -> Any:
+        receiving[0] = True
+        try:
+            return receive(self, buffer)
+        finally:
+            receiving[0] = False
+            left.append(self._outgoing.pending)
+
+    def noted_flush(self: Any) -> None:
+        wrote.append(receiving[0])
+        flush(self)
+
+    monkeypatch.setattr(layer.TlsLayer, "receive_into", noted_receive)
+    monkeypatch.setattr(layer.TlsLayer, "_flush", noted_flush)
+
+    async def run() -> None:
+        async with encrypted(tmp_path) as (broker, _, client):
+            peers = len(broker.broker.peers)
+            client.tls.write(usual(1))
+            damaged = bytearray(client.outgoing.read())
+            damaged[-1] ^= 1
+            await client.send(bytes(damaged))
+            await until(lambda: len(broker.broker.peers) == peers - 1)
+            assert any(left)  # An alert.
+            assert not any(wrote)
+
+    asyncio.run(run())
+
+
+def test_pulls_are_noted_if_a_decryption_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run() -> None:
+        async with encrypted(tmp_path) as (broker, _, _client):
+            lane: Any = lane_of(broker)
+            noted: list[bool] = []
+            monkeypatch.setattr(lane._decryption, "serve", lambda *_: 1 // 0)
+            monkeypatch.setattr(lane._pulls, "note", lambda: noted.append(True))
+            lane._turn()
+            assert noted == [True]
 
     asyncio.run(run())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import Any
 
 import msgspec
@@ -271,6 +272,16 @@ def test_more_queues_and_hosts_than_are_remembered(monkeypatch: pytest.MonkeyPat
     other.put(*messages)
     assert log.put_many(messages[::7]) == other.put(*messages[::7])
     assert everything(log) == everything(other)
+
+
+def test_a_file_of_the_log_is_not_held() -> None:
+    """The disk has its room again as soon as it is deleted and no one reads it."""
+    log = Appending(SETTINGS)
+    log.put(message())
+    array = log.log.array
+    before = sys.getrefcount(array)
+    log.put(message())
+    assert sys.getrefcount(array) == before
 
 
 @pytest.mark.parametrize("a_call", [1, 2])

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Final, NamedTuple
+from weakref import ref
 
 import numpy as np
 
@@ -200,6 +201,7 @@ class LaneKernel:
     def _bind(self) -> None:
         """Prepare the arguments of the kernel."""
         topics = self._topics
+        self._log: Callable[[], Bytes | None] = ref(_NO_LOG)
         self._keep(
             LaneArguments(
                 log=_NO_LOG,
@@ -248,12 +250,14 @@ class LaneKernel:
         """Let the kernel have these arrays of the store, if its last call had others."""
         known = self._arguments
         if (
-            known.log is not log
+            self._log() is not log
             or known.ends is not ends
             or known.following.rows is not following.rows
             or known.following.earlier is not following.earlier
         ):
             self._keep(known._replace(log=log, ends=ends, following=following))
+            # A file that was deleted is not held any longer.
+            self._log, self._arguments = ref(log), self._arguments._replace(log=_NO_LOG)
 
     # Calls
 

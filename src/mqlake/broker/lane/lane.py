@@ -271,16 +271,17 @@ class Lane:
                 reason = layout.FULL
             elif reason == layout.UNSENT:
                 self._send_rest(kernel)
-            self._pulls.note()
         finally:
-            self._note(kernel)
+            try:
+                self._pulls.note()
+            finally:
+                self._note(kernel)
         self._decryption.end()
         return reason
 
     def _send_rest(self, kernel: LaneKernel) -> None:
         """Let a connection send the rest of an answer, before anything can make it leave."""
-        peer = self._seats.peer(kernel.numbers[layout.CONNECTION])
-        if peer is not None:
+        if (peer := self._seats.peer(kernel.numbers[layout.CONNECTION])) is not None:
             peer.send_rest(kernel.unsent())
 
     def _prepare(self, kernel: LaneKernel) -> tuple[Bytes, Longs]:
@@ -290,8 +291,7 @@ class Lane:
         numbers[layout.END], numbers[layout.ROOM_END], numbers[layout.BASE] = end, room_end, base
         # Not older than that of a record that was put since the last call.
         numbers[layout.STORE_TIME] = self._clock.milliseconds()
-        must_wait = decisions.must_wait
-        numbers[layout.WITHHOLDS] = must_wait
+        numbers[layout.WITHHOLDS] = must_wait = decisions.must_wait
         numbers[layout.MAY_PUT] = self._unconfirmed.room if must_wait else _ANY
         return array, ends
 

@@ -245,7 +245,8 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         self._received += size
         count, fault = self._decrypt(buffer)
         if self._outgoing.pending:
-            self._flush()
+            # Later: if it chokes, the connection leaves whoever is about to take this data.
+            self._below.loop.call_soon(self._flush)
         return Decrypted(count, fault=fault)
 
     def eof_received(self) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from itertools import repeat
 from struct import Struct
+from weakref import ref
 
 import numpy as np
 
@@ -46,6 +47,10 @@ _UNPACKABLE = (TypeError, ValueError, OverflowError, AttributeError)
 PutOne = Callable[[Message], PutResult]
 
 
+def _no_array() -> None:
+    """Return that nothing was kept yet."""
+
+
 class PackedPuts:
     """Put messages at the end of a log. For one thread."""
 
@@ -63,7 +68,8 @@ class PackedPuts:
         self._out = np.zeros(layout.OUT_SIZE, np.int64)
         self._told: memoryview[int] = self._out.data
         self._state: Bytes = np.zeros(layout.STATE_SIZE, np.uint8)
-        self._array: Bytes | None = None
+        # A file of the log that was deleted is not held any longer.
+        self._array: Callable[[], Bytes | None] = _no_array
         self._ends: Longs | None = None
         self._write(layout.APPENDS_CRC_AT, checks.appends_crc)
         self._state[layout.SEED_AT :][:8] = np.frombuffer(secrets.token_bytes(8), np.uint8)
@@ -125,7 +131,7 @@ class PackedPuts:
         """Let calls write to the last file of the log, and count up the ends of queues."""
         array, ends = self._log.array, self._offsets.ends
         kernel.kept.keep((array, ends, self._state, self._out))
-        self._array, self._ends = array, ends
+        self._array, self._ends = ref(array), ends
 
     # Puts
 
@@ -147,7 +153,7 @@ class PackedPuts:
         now, end, base, told = self._now(), log.end, log.base, self._told
         at, room_end, address = end - base, log.room_end, kernel.kept.address
         try:
-            if self._array is not log.array or self._ends is not self._offsets.ends:
+            if self._array() is not log.array or self._ends is not self._offsets.ends:
                 self._keep(kernel)
             while not kernel.put_messages(
                 address, at, room_end, base, _RECORDS, packed, _PACKED_AT, 1, now, delays
@@ -263,7 +269,7 @@ class PackedPuts:
     def _call(self, packed: bytes, at: int, most: int, now: int, room: int) -> int:
         kernel, log = self._kernel, self._log
         assert kernel is not None
-        if self._array is not log.array or self._ends is not self._offsets.ends:
+        if self._array() is not log.array or self._ends is not self._offsets.ends:
             self._keep(kernel)
         address, position, room_end = kernel.kept.address, log.position, log.room_end
         base = log.base

@@ -26,6 +26,7 @@ from mqlake.broker.lane.layout import (
     ANSWERS_END,
     BINS,
     BY_CALLER,
+    BY_KERNEL,
     BYTES,
     CONNECTION,
     COUNT,
@@ -113,7 +114,9 @@ def _serve_frames(
     """
     properties, message, (withheld, sends) = lane[0], lane[1], waiting
     starts, lengths = lane[8], lane[9]
-    begun, count, batches, to, reason = now(state, time), 0, 0, state[ANSWERED], NOTHING
+    begun, count, batches, reason = now(state, time), 0, 0, NOTHING
+    # What comes before are answers of other connections, which the caller sends.
+    first = to = state[ANSWERED]
     while not is_partial(data, state[POSITION], state[RECEIVED] - state[POSITION]):
         if is_pull(data, state[POSITION], state[RECEIVED]):
             reason = NEXT
@@ -136,19 +139,20 @@ def _serve_frames(
             reason = LATE
             break
     if count > 0:
-        if state[WITHHOLDS] != 0 or reader == BY_CALLER:
+        if state[WITHHOLDS] != 0 or reader != BY_KERNEL:
             _withhold(state, withheld, to, count)
             if state[WITHHOLDS] == 0:
                 _note(state, times, now(state, time) - begun, count, batches)
             state[MESSAGES] += count
             return reason
         connection = _INT(state[CONNECTION])
-        sent = send(connection, _ADDRESS(state[ANSWERS_AT]), _ADDRESS(to), _INT(QUIETLY))
+        address, size = _ADDRESS(state[ANSWERS_AT] + first), _ADDRESS(to - first)
+        sent = send(connection, address, size, _INT(QUIETLY))
         _note(state, times, now(state, time) - begun, count, batches)
         state[MESSAGES] += count
-        if sent < to:
+        if sent < to - first:
             # What was not served yet comes after these answers.
-            state[UNSENT_AT], state[UNSENT_END] = max(sent, 0), to
+            state[UNSENT_AT], state[UNSENT_END] = first + max(sent, 0), to
             return UNSENT
     return reason
 
