@@ -5,6 +5,9 @@ for a request, as ratios to the plain broker's in the same turn (medians and qua
 with `--pulls` pulls of 32 messages, are made beforehand, many in flight; the broker has one core,
 and this program another one, if there are two. Processor time is what other programs on the machine
 disturb least.
+
+With `--java`, RocketMQ's broker takes turns with each of them, with the same settings, and the
+table has the ratios to it.
 """
 
 from __future__ import annotations
@@ -27,8 +30,9 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.request import urlopen
 
+from benchmarks.broker import sides
 from benchmarks.broker.load import QUEUES, SUCCESS, Load, frames
-from benchmarks.broker.sides import MqlakeBroker, cpu_seconds
+from benchmarks.broker.sides import MqlakeBroker, Side, cpu_seconds
 from mqlake.programs.ports import free_port
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command, Serialization, request
@@ -52,6 +56,16 @@ _ACL = {
         {"username": _ROOT.access_key, "password": _ROOT.secret_key}
     ),
 }
+_PROVIDERS = {
+    f"{kind}MetadataProvider": f"org.apache.rocketmq.auth.{kind}.provider.{name}MetadataProvider"
+    for kind, name in (
+        ("authentication", "LocalAuthentication"),
+        ("authorization", "LocalAuthorization"),
+    )
+}
+"""RocketMQ keeps users and policies only if it is told where."""
+_JAVA = "Java, "
+"""Before the way in the name of RocketMQ's broker."""
 _PATIENCE = 100.0
 
 
@@ -60,7 +74,8 @@ class Way(NamedTuple):
 
     Attributes:
         settings: of the broker.
-        has_tls: whether the connections use TLS. Every broker accepts it.
+        has_tls: whether the connections use TLS. Every broker accepts it, with a certificate of its
+            own.
         is_signed: whether a user signs all requests, who has permissions for the topic and the
             group only.
     """
@@ -95,9 +110,12 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="JSON headers instead of binary ones")
     parser.add_argument("--pulls", action="store_true", help="pulls instead of sends")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
+    parser.add_argument("--java", action="store_true", help="RocketMQ's broker, too")
     given = parser.parse_args()
     headers = Serialization.JSON if given.json else Serialization.ROCKETMQ
     ways = {name: WAYS[name] for name in WAYS if name == "plain" or name in given.ways}
+    if given.java:
+        ways |= {f"{_JAVA}{name}": way for name, way in ways.items()}
     with tempfile.TemporaryDirectory() as directory, _brokers(Path(directory), ways) as brokers:
         senders: dict[str, _Requests] = {}
         for name, way in ways.items():
@@ -115,15 +133,14 @@ def main() -> None:
 
 
 @contextmanager
-def _brokers(directory: Path, ways: dict[str, Way]) -> Iterator[dict[str, MqlakeBroker]]:
-    brokers: dict[str, MqlakeBroker] = {}
+def _brokers(directory: Path, ways: dict[str, Way]) -> Iterator[dict[str, Side]]:
+    brokers: dict[str, Side] = {}
     try:
         for name, way in ways.items():
             settings = dict(way.settings)
             if "metricsExporterType" in settings:
                 settings["metricsPromExporterPort"] = str(free_port())
-            place = directory / name.replace(" ", "-")
-            brokers[name] = broker = MqlakeBroker(place, **settings)
+            brokers[name] = broker = _start(name, directory / name.replace(" ", "-"), settings)
             for task in os.listdir(f"/proc/{broker.process_id}/task"):
                 os.sched_setaffinity(int(task), [0])
             if way.is_signed:
@@ -135,7 +152,15 @@ def _brokers(directory: Path, ways: dict[str, Way]) -> Iterator[dict[str, Mqlake
             _stop(broker)
 
 
-def _stop(broker: MqlakeBroker) -> None:
+def _start(name: str, directory: Path, settings: dict[str, str]) -> Side:
+    if not name.startswith(_JAVA):
+        return MqlakeBroker(directory, **settings)
+    return sides.java(
+        directory, **settings, **(_PROVIDERS if _ACL.keys() <= settings.keys() else {})
+    )
+
+
+def _stop(broker: Side) -> None:
     """Stop a broker; one that takes too long must not keep the others running."""
     try:
         broker.stop()
@@ -208,7 +233,7 @@ def _pulls(headers: Serialization) -> list[bytes]:
 class _Requests:
     """Connections to one broker, each with a window of requests in flight."""
 
-    def __init__(self, broker: MqlakeBroker, way: Way, made: Sequence[bytes], window: int) -> None:
+    def __init__(self, broker: Side, way: Way, made: Sequence[bytes], window: int) -> None:
         self._broker, self._window = broker, window
         self._success = SUCCESS[Serialization(made[0][4])]
         if way.is_signed:
@@ -271,13 +296,24 @@ def _signed(frame: bytes) -> bytes:
 
 
 def _show(turns: Sequence[dict[str, Turn]], what: str) -> None:
-    print(f"| broker | {what}s a second | rate | processor time for a {what} |")
-    print("| --- | --- | --- | --- |")
+    has_java = f"{_JAVA}plain" in turns[0]
+    others = "rate to Java's | processor time to Java's | " if has_java else ""
+    print(f"| broker | {what}s a second | rate | processor time for a {what} | {others}")
+    print("| --- | --- | --- | --- |" + " --- | --- |" * has_java)
     for name in (each for each in WAYS if each in turns[0]):
         rate = statistics.median(turn[name].rate for turn in turns)
-        rates = _ratio([turn[name].rate / turn["plain"].rate for turn in turns])
-        times = _ratio([turn[name].processor / turn["plain"].processor for turn in turns])
-        print(f"| {name} | {rate:,.0f} | {rates} | {times} |", flush=True)
+        cells = [name, f"{rate:,.0f}", *_ratios(turns, name, "plain")]
+        if has_java:
+            cells += _ratios(turns, name, f"{_JAVA}{name}")
+        print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def _ratios(turns: Sequence[dict[str, Turn]], name: str, other: str) -> tuple[str, str]:
+    """Return one broker's rate and processor time as ratios to another's in the same turn."""
+    return (
+        _ratio([turn[name].rate / turn[other].rate for turn in turns]),
+        _ratio([turn[name].processor / turn[other].processor for turn in turns]),
+    )
 
 
 def _ratio(ratios: Sequence[float]) -> str:

@@ -43,10 +43,10 @@ class Side(Protocol):
         ...
 
 
-def java(directory: Path) -> Side:
+def java(directory: Path, **settings: str) -> Side:
     """Start RocketMQ's broker, and a name server in the same JVM."""
     directory.mkdir()
-    cluster = Cluster(directory, directory / "store", SETTINGS, JVM)
+    cluster = Cluster(directory, directory / "store", {**SETTINGS, **settings}, JVM)
     cluster.start()
     return cluster
 
