@@ -2,6 +2,9 @@
 
 Python unpacks each array that it passes to a kernel, for a quarter of a microsecond. Kernels that
 are called for every message, or with dozens of arrays, would do little else.
+
+What is kept are words of 8 bytes, one after another: of each array its address and its shape, of
+each number its value, and of each tuple its parts.
 """
 
 # pyright: basic
@@ -9,20 +12,27 @@ are called for every message, or with dozens of arrays, would do little else.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
+from llvmlite import ir
 from numba import typeof, types
 from numba.core import cgutils
 
-from mqlake.kernels.jit import ANY, brief_kernel, emitted
+from mqlake.kernels.jit import emitted
 
-_SIZE: Final = 1 << 14
-"""Bytes for the kept arguments of one kernel."""
+_WORDS: Final = 1 << 10
+"""Room for the kept arguments of one kernel."""
+_BITS: Final = 64
+_I32, _I64 = ir.IntType(32), ir.IntType(_BITS)
 
 
 def tuple_kind(*kinds: Any, of: type | None = None) -> Any:
-    """Return the type of a tuple of values of these types; `of`: of a `NamedTuple`."""
+    """Return the type of a tuple of values of these types; `of`: of a `NamedTuple`.
+
+    The types are those of arrays without gaps, of 64-bit integers, and of such tuples.
+    """
     return types.BaseTuple.from_types(kinds, of)
 
 
@@ -33,8 +43,13 @@ def kept_arguments(kind: Any) -> Any:
     """
 
     def emit(context: Any, builder: Any, _kinds: Any, values: Any) -> Any:
-        pointer = context.get_value_type(kind).as_pointer()
-        return _load(context, builder, kind, builder.inttoptr(values[0], pointer))
+        words = builder.inttoptr(values[0], _I64.as_pointer())
+        places = iter(range(_WORDS))
+
+        def word() -> Any:
+            return builder.load(builder.gep(words, [_I32(next(places))]))
+
+        return _load(context, builder, kind, word)
 
     return emitted(kind, types.int64, emit=emit)
 
@@ -54,7 +69,7 @@ class KeptArguments:
 
     def __init__(self, kind: Any) -> None:
         self._kind = kind
-        self._memory = np.zeros(_SIZE, np.uint8)
+        self._memory = np.zeros(_WORDS, np.uint64)
         self.address: int = self._memory.ctypes.data
 
     def keep(self, values: tuple[Any, ...]) -> None:
@@ -65,48 +80,46 @@ class KeptArguments:
         """
         if typeof(values) != self._kind:
             raise TypeError(f"arguments of another type: {typeof(values)}, not {self._kind}")
-        _keep(values, self.address)
+        words = [word % (1 << _BITS) for word in _words(values)]
+        self._memory[: len(words)] = words
+
+
+def _words(value: Any) -> Iterator[int]:
+    """Yield the words that are kept of a value."""
+    if isinstance(value, tuple):
+        for part in value:
+            yield from _words(part)
+    elif isinstance(value, np.ndarray):
+        yield value.ctypes.data
+        yield from value.shape
+    else:
+        yield int(value)
+
+
+def _load(context: Any, builder: Any, kind: Any, word: Any) -> Any:
+    """Emit a value of a type, whose words come next."""
+    if _is_tuple(kind):
+        parts = [_load(context, builder, part, word) for part in kind.types]
+        return context.make_tuple(builder, kind, parts)
+    if not isinstance(kind, types.Array):
+        assert kind.bitwidth == _BITS
+        return word()
+    assert kind.layout == "C"
+    array = context.make_array(kind)(context, builder)
+    item = context.get_data_type(kind.dtype)
+    array.data = builder.inttoptr(word(), item.as_pointer())
+    shape = [word() for _ in range(kind.ndim)]
+    size = array.itemsize = _I64(context.get_abi_sizeof(item))
+    strides: list[Any] = []
+    for length in reversed(shape):
+        strides.insert(0, size)
+        size = builder.mul(size, length)
+    array.shape, array.strides = (cgutils.pack_array(builder, each) for each in (shape, strides))
+    array.nitems = builder.sdiv(size, array.itemsize)
+    array.meminfo = cgutils.get_null_value(array.meminfo.type)
+    array.parent = cgutils.get_null_value(array.parent.type)
+    return array._getvalue()
 
 
 def _is_tuple(kind: Any) -> bool:
     return isinstance(kind, types.BaseTuple)
-
-
-def _load(context: Any, builder: Any, kind: Any, pointer: Any) -> Any:
-    if not _is_tuple(kind):
-        return builder.load(pointer)
-    # Part by part: LLVM is slow with a load of hundreds of words.
-    parts = [
-        _load(context, builder, part, cgutils.gep_inbounds(builder, pointer, 0, place))
-        for place, part in enumerate(kind.types)
-    ]
-    return context.make_tuple(builder, kind, parts)
-
-
-def _store(context: Any, builder: Any, kind: Any, value: Any, pointer: Any) -> None:
-    if _is_tuple(kind):
-        for place, part in enumerate(kind.types):
-            at = cgutils.gep_inbounds(builder, pointer, 0, place)
-            _store(context, builder, part, builder.extract_value(value, place), at)
-        return
-    if isinstance(kind, types.Array):
-        array = context.make_array(kind)(context, builder, value)
-        array.meminfo = cgutils.get_null_value(array.meminfo.type)
-        array.parent = cgutils.get_null_value(array.parent.type)
-        value = array._getvalue()
-    builder.store(value, pointer)
-
-
-def _emit_store(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
-    kind = context.get_value_type(kinds[0])
-    assert context.get_abi_sizeof(kind) <= _SIZE
-    _store(context, builder, kinds[0], values[0], builder.inttoptr(values[1], kind.as_pointer()))
-    return context.get_dummy_value()
-
-
-_store_at = emitted(types.void, ANY, types.int64, emit=_emit_store)
-
-
-@brief_kernel
-def _keep(values, address):
-    _store_at(values, address)

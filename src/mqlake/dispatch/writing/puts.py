@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-import numpy as np
 
 from mqlake.dispatch.kernel import is_compiled
 from mqlake.formats.host import V4_SIZE, V6_SIZE
@@ -47,10 +46,7 @@ def load_messages() -> PutKernel | None:
     from mqlake.kernels.kept_arguments import KeptArguments
 
     compiled = entry_point(put_messages.put_messages, *[INT] * 5, DATA, *[INT] * 4)
-    kept, nothing = KeptArguments(put_messages.ARRAYS), np.zeros(1, np.uint8)
-    ends = np.zeros(1, np.int64)
-    kept.keep((nothing, ends, nothing, ends))  # Compiled now, if it is not in the cache.
-    return PutKernel(compiled, kept)
+    return PutKernel(compiled, KeptArguments(put_messages.ARRAYS))
 
 
 def make_route(
