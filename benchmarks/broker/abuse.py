@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.broker.load import Load, frames
+from benchmarks.broker.load import QUEUES, Load, frames
 from benchmarks.broker.pulls import heartbeat, pull
 from benchmarks.broker.sides import MqlakeBroker
 from mqlake.protocol.command import Serialization
@@ -46,12 +46,14 @@ class Abuse(NamedTuple):
         setting, value: of the broker. The client that is measured stays far below it.
         requests: returns what is sent again and again over each connection.
         reconnects: whether each request is made over a connection of its own, which stays open.
+        first: returns what is sent before, once.
     """
 
     setting: str
     value: int
     requests: Callable[[], list[bytes]]
     reconnects: bool = False
+    first: Callable[[], list[bytes]] = list[bytes]
 
 
 def _sends(size: int = 128, topics: int = 1) -> list[bytes]:
@@ -62,8 +64,12 @@ def _sends(size: int = 128, topics: int = 1) -> list[bytes]:
 ABUSES = {
     "requests": Abuse("maxRequestRatePerAddress", 1000, _sends),
     "bytes": Abuse("maxByteRatePerAddress", 4 << 20, lambda: _sends(size=256 << 10)),
+    # One of the queues has a message; pulls of the others wait.
     "in-flight": Abuse(
-        "maxInFlightPerAddress", 100, lambda: [pull("flood", "flood", 0, 1 << 40)] * 1000
+        "maxInFlightPerAddress",
+        100,
+        lambda: [pull("flood", "flood", queue, 0) for queue in range(QUEUES)],
+        first=lambda: [_sends()[0], heartbeat("flood", "flood")],
     ),
     "connections": Abuse("maxConnectionsPerAddress", 50, lambda: _sends()[:1], reconnects=True),
     "topics": Abuse("maxTopicsPerAddress", 100, lambda: _sends(topics=20_000)),
@@ -192,6 +198,9 @@ def _flood(address: str, name: str) -> None:
     abuse = ABUSES[name]
     requests, number = abuse.requests(), 0
     connections = [_Flooding(address) for _ in range(CONNECTIONS)]
+    for request in abuse.first():
+        connections[0].go_on(request)
+        time.sleep(_SETTLE / 4)
     while True:
         for connection in connections[-CONNECTIONS:]:
             number += connection.go_on(requests[number % len(requests)])

@@ -140,7 +140,9 @@ def _brokers(directory: Path, ways: dict[str, Way]) -> Iterator[dict[str, Side]]
             settings = dict(way.settings)
             if "metricsExporterType" in settings:
                 settings["metricsPromExporterPort"] = str(free_port())
-            brokers[name] = broker = _start(name, directory / name.replace(" ", "-"), settings)
+            brokers[name] = broker = _start(
+                name, directory / name.replace(",", "").replace(" ", "-"), settings
+            )
             for task in os.listdir(f"/proc/{broker.process_id}/task"):
                 os.sched_setaffinity(int(task), [0])
             if way.is_signed:
