@@ -20,8 +20,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.broker import sides
 from benchmarks.broker.load import QUEUES, Load, frames
-from benchmarks.broker.pulls import heartbeat, pull
+from benchmarks.broker.pulls import Answers, heartbeat, pull
 from benchmarks.broker.sides import MqlakeBroker
 from mqlake.protocol.command import Serialization
 
@@ -97,8 +98,7 @@ def _measure(name: str, directory: Path, turns: int) -> None:
     broker = MqlakeBroker(directory / "mqlake", **{abuse.setting: str(abuse.value)})
     try:
         if (cores := os.cpu_count() or 1) > 1:
-            for task in os.listdir(f"/proc/{broker.process_id}/task"):
-                os.sched_setaffinity(int(task), [0])
+            sides.pin(broker, 0)
             os.sched_setaffinity(0, [cores - 1])
         client = _Client(broker.broker)
         client.latencies()
@@ -133,6 +133,7 @@ class _Client:
         host, _, port = address.rpartition(":")
         self._connection = socket.create_connection((host, int(port)), _PATIENCE)
         self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._answers = Answers(self._connection)
         self._frames = frames(Load("", topic="calm", headers=Serialization.JSON), SENDS)
 
     def latencies(self) -> list[float]:
@@ -141,20 +142,10 @@ class _Client:
         for frame in self._frames:
             begin = time.perf_counter()
             self._connection.sendall(frame)
-            self._answer()
+            self._answers.next()
             found.append(took := time.perf_counter() - begin)
             time.sleep(max(0.0, PACE - took))
         return found
-
-    def _answer(self) -> None:
-        data = b""
-        while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4]):
-            received = self._connection.recv(_CHUNK)
-            if not received:
-                raise ConnectionError("the broker closed the connection")
-            data += received
-        if b'"code":0,' not in data:
-            raise RuntimeError(f"no success: {data[:300]!r}")
 
 
 class _Flooding:

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from benchmarks.broker import sides
 from benchmarks.broker.sides import MqlakeBroker
 
 LOADS = (
@@ -55,8 +56,7 @@ def _brokers(directory: Path) -> Iterator[dict[str, MqlakeBroker]]:
         for side, choice in _SIDES.items():
             os.environ["MQLAKE_LANE"] = choice
             brokers[side] = broker = MqlakeBroker(directory / side)
-            for task in os.listdir(f"/proc/{broker.process_id}/task"):
-                os.sched_setaffinity(int(task), [0])
+            sides.pin(broker, 0)
             _send(broker, "2:2:128", 4.0)  # The kernels are loaded meanwhile.
         yield brokers
     finally:

@@ -18,12 +18,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks.broker import sides
-from benchmarks.broker.pulls import frame, heartbeat, pull
+from benchmarks.broker.load import Load, frames
+from benchmarks.broker.pulls import heartbeat, pull
 from benchmarks.broker.sides import Side, cpu_seconds
-from mqlake.protocol.codes import RequestCode
-from mqlake.protocol.command import RESPONSE
+from mqlake.protocol.command import RESPONSE, Serialization
 
-TOPIC, QUEUE = "many-groups", 0
+TOPIC, QUEUE, SIZE = "many-groups", 0, 1024
 ROUNDS = 10
 """Messages of a turn."""
 _PATIENCE = 30.0
@@ -31,7 +31,6 @@ _SETTLE = 0.3
 """Seconds in which the pulls of a round have arrived, and wait."""
 _CHUNK = 1 << 16
 _PREFIX = 8
-_SEND_OPAQUE = 7
 
 
 class _Member:
@@ -67,6 +66,8 @@ class _Groups:
 
     def __init__(self, side: Side, count: int) -> None:
         host, _, port = side.broker.rpartition(":")
+        load = Load("", topic=TOPIC, size=SIZE, headers=Serialization.JSON)
+        (self._message,) = frames(load, 1)  # To the first queue.
         self._sender = _Member((host, int(port)), "sender")
         self._send()
         self._members = [_Member((host, int(port)), f"group-{number}") for number in range(count)]
@@ -94,23 +95,7 @@ class _Groups:
             member.connection.close()
 
     def _send(self) -> None:
-        fields = {
-            "a": "many-groups",
-            "b": TOPIC,
-            "c": "TBW102",
-            "d": "1",
-            "e": str(QUEUE),
-            "f": "0",
-            "g": str(time.time_ns() // 1_000_000),
-            "h": "0",
-            "i": "",
-            "j": "0",
-            "k": "false",
-            "l": "0",
-            "m": "false",
-            "n": "broker-a",
-        }
-        self._sender.ask(frame(RequestCode.SEND_MESSAGE_V2, _SEND_OPAQUE, fields, bytes(1024)))
+        self._sender.ask(self._message)
         while not self._sender.answers():
             pass
 
@@ -135,27 +120,25 @@ def main() -> None:
     makers: dict[str, Callable[[Path], Side]] = {"mqlake": sides.mqlake}
     if options.without is None:
         makers["Java"] = sides.java
-    with tempfile.TemporaryDirectory() as directory:
-        brokers = {name: make(Path(directory) / name) for name, make in makers.items()}
-        try:
-            groups = {name: _Groups(side, options.groups) for name, side in brokers.items()}
-            found: dict[str, list[list[float]]] = {name: [] for name in brokers}
-            used = dict.fromkeys(brokers, 0.0)
-            for turn in range(1 + options.turns):
-                for name, side in brokers.items():
-                    before = cpu_seconds(side.process_id)
-                    rounds = [groups[name].round() for _ in range(ROUNDS)]
-                    if turn:  # The first one warms up.
-                        found[name] += rounds
-                        used[name] += cpu_seconds(side.process_id) - before
-            for name, rounds in found.items():
-                pulls = options.groups * len(rounds)
-                print(f"{name:7} {_line(rounds)}, {used[name] / pulls * 1e6:.0f} µs of CPU a pull")
-            for each in groups.values():
-                each.close()
-        finally:
-            for side in brokers.values():
-                side.stop()
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        sides.started(Path(directory), makers) as brokers,
+    ):
+        groups = {name: _Groups(side, options.groups) for name, side in brokers.items()}
+        found: dict[str, list[list[float]]] = {name: [] for name in brokers}
+        used = dict.fromkeys(brokers, 0.0)
+        for turn in range(1 + options.turns):
+            for name, side in brokers.items():
+                before = cpu_seconds(side.process_id)
+                rounds = [groups[name].round() for _ in range(ROUNDS)]
+                if turn:  # The first one warms up.
+                    found[name] += rounds
+                    used[name] += cpu_seconds(side.process_id) - before
+        for name, rounds in found.items():
+            pulls = options.groups * len(rounds)
+            print(f"{name:7} {_line(rounds)}, {used[name] / pulls * 1e6:.0f} µs of CPU a pull")
+        for each in groups.values():
+            each.close()
 
 
 def _line(rounds: Sequence[Sequence[float]]) -> str:

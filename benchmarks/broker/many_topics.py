@@ -15,8 +15,7 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.broker import sides
@@ -67,7 +66,10 @@ def main() -> None:
 
 
 def _measure(title: str, load: Load, makers: dict[str, Callable[[Path], Side]], turns: int) -> None:
-    with tempfile.TemporaryDirectory() as directory, _started(Path(directory), makers) as brokers:
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        sides.started(Path(directory), makers) as brokers,
+    ):
         for name, broker in brokers.items():
             load.address = broker.broker
             before, begin = _processor(broker.process_id), time.perf_counter()
@@ -87,21 +89,6 @@ def _measure(title: str, load: Load, makers: dict[str, Callable[[Path], Side]], 
             print(
                 f"{title:12} {name:7}", _line(results), f"{base / _used(results):.2f}", flush=True
             )
-
-
-@contextmanager
-def _started(
-    directory: Path, makers: dict[str, Callable[[Path], Side]]
-) -> Generator[dict[str, Side]]:
-    """Run a broker of each side."""
-    brokers: dict[str, Side] = {}
-    try:
-        for name, make in makers.items():
-            brokers[name] = make(directory / name)
-        yield brokers
-    finally:
-        for broker in brokers.values():
-            broker.stop()
 
 
 def _of(tree: Path, directory: Path) -> MqlakeBroker:

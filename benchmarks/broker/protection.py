@@ -30,6 +30,8 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.request import urlopen
 
+from tests.peer.rocketmq_cluster import PROVIDERS
+
 from benchmarks.broker import sides
 from benchmarks.broker.load import QUEUES, SUCCESS, Load, frames
 from benchmarks.broker.sides import MqlakeBroker, Side, cpu_seconds
@@ -56,14 +58,6 @@ _ACL = {
         {"username": _ROOT.access_key, "password": _ROOT.secret_key}
     ),
 }
-_PROVIDERS = {
-    f"{kind}MetadataProvider": f"org.apache.rocketmq.auth.{kind}.provider.{name}MetadataProvider"
-    for kind, name in (
-        ("authentication", "LocalAuthentication"),
-        ("authorization", "LocalAuthorization"),
-    )
-}
-"""RocketMQ keeps users and policies only if it is told where."""
 _JAVA = "Java, "
 """Before the way in the name of RocketMQ's broker."""
 _PATIENCE = 100.0
@@ -143,8 +137,7 @@ def _brokers(directory: Path, ways: dict[str, Way]) -> Iterator[dict[str, Side]]
             brokers[name] = broker = _start(
                 name, directory / name.replace(",", "").replace(" ", "-"), settings
             )
-            for task in os.listdir(f"/proc/{broker.process_id}/task"):
-                os.sched_setaffinity(int(task), [0])
+            sides.pin(broker, 0)
             if way.is_signed:
                 asyncio.run(_create_user(broker.broker))
             _scrape(settings)
@@ -158,7 +151,7 @@ def _start(name: str, directory: Path, settings: dict[str, str]) -> Side:
     if not name.startswith(_JAVA):
         return MqlakeBroker(directory, **settings)
     return sides.java(
-        directory, **settings, **(_PROVIDERS if _ACL.keys() <= settings.keys() else {})
+        directory, **settings, **(PROVIDERS if _ACL.keys() <= settings.keys() else {})
     )
 
 

@@ -28,7 +28,7 @@ def run(address: str, topic: str, queues: int, count: int, group: str = GROUP) -
     with socket.create_connection((host, int(port))) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.sendall(heartbeat(topic, group))
-        answers = _Answers(connection)
+        answers = Answers(connection)
         answers.next()
         begin, offsets = time.perf_counter(), [0] * queues
         for queue in range(queues):
@@ -42,7 +42,7 @@ def run(address: str, topic: str, queues: int, count: int, group: str = GROUP) -
         return time.perf_counter() - begin
 
 
-class _Answers:
+class Answers:
     """The answers on a connection, each of which must be a success."""
 
     def __init__(self, connection: socket.socket) -> None:
@@ -91,7 +91,7 @@ def heartbeat(topic: str, group: str) -> bytes:
         "unitMode": False,
     }
     body = {"clientID": "backlog", "consumerDataSet": [consumer], "producerDataSet": []}
-    return frame(RequestCode.HEART_BEAT, 0, {}, json.dumps(body).encode())
+    return _frame(RequestCode.HEART_BEAT, 0, {}, json.dumps(body).encode())
 
 
 def pull(topic: str, group: str, queue: int, offset: int) -> bytes:
@@ -110,10 +110,10 @@ def pull(topic: str, group: str, queue: int, offset: int) -> bytes:
         "subVersion": str(_SUBSCRIBED),
         "consumerGroup": group,
     }
-    return frame(RequestCode.PULL_MESSAGE, queue, fields)
+    return _frame(RequestCode.PULL_MESSAGE, queue, fields)
 
 
-def frame(code: int, opaque: int, fields: dict[str, str], body: bytes = b"") -> bytes:
+def _frame(code: int, opaque: int, fields: dict[str, str], body: bytes = b"") -> bytes:
     """Return a request with a JSON header."""
     header = {
         "code": int(code),

@@ -7,6 +7,8 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -54,6 +56,27 @@ def java(directory: Path, **settings: str) -> Side:
 def mqlake(directory: Path) -> Side:
     """Start mqlake's broker with a name server."""
     return MqlakeBroker(directory)
+
+
+@contextmanager
+def started(
+    directory: Path, makers: Mapping[str, Callable[[Path], Side]]
+) -> Generator[dict[str, Side]]:
+    """Run a broker of each side."""
+    brokers: dict[str, Side] = {}
+    try:
+        for name, make in makers.items():
+            brokers[name] = make(directory / name)
+        yield brokers
+    finally:
+        for broker in brokers.values():
+            broker.stop()
+
+
+def pin(side: Side, core: int) -> None:
+    """Let all threads that a broker has run on one core."""
+    for task in os.listdir(f"/proc/{side.process_id}/task"):
+        os.sched_setaffinity(int(task), [core])
 
 
 class MqlakeBroker:

@@ -39,6 +39,15 @@ PATIENT: Mapping[str, object] = {
 }
 """Settings of a broker that refuses nothing because its machine is busy."""
 
+PROVIDERS: Mapping[str, str] = {
+    f"{kind}MetadataProvider": f"org.apache.rocketmq.auth.{kind}.provider.{name}MetadataProvider"
+    for kind, name in (
+        ("authentication", "LocalAuthentication"),
+        ("authorization", "LocalAuthorization"),
+    )
+}
+"""Settings of a broker with users and policies, which it keeps only if it is told where."""
+
 
 class Cluster:
     """A cluster on a store directory, from `start` to `stop`.

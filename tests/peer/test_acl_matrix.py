@@ -17,18 +17,11 @@ from tests.auth.closed import CLOSED, closed
 from tests.auth.matrix import FORGER, NOBODY, SUPER, USERS, Verdicts, prepare, verdicts
 from tests.auth.requests import EXAMPLES
 from tests.peer.java_build import JavaMissingError
-from tests.peer.rocketmq_cluster import Cluster
+from tests.peer.rocketmq_cluster import PROVIDERS, Cluster
 
 pytestmark = [pytest.mark.peer, pytest.mark.timeout(600)]
 
 PAGE = Path(__file__).parents[2] / "docs" / "security.md"
-PROVIDERS = {
-    f"{kind}MetadataProvider": f"org.apache.rocketmq.auth.{kind}.provider.{name}MetadataProvider"
-    for kind, name in (
-        ("authentication", "LocalAuthentication"),
-        ("authorization", "LocalAuthorization"),
-    )
-}
 SETTINGS = {**CLOSED, "authorizationEnabled": "true"}
 UNCHECKED = "not checked"
 """What the table says about RocketMQ if every user may make a request."""

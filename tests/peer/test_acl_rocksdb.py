@@ -16,8 +16,8 @@ from mqlake.protocol.command import request
 from mqlake.remoting.client import RemotingClient
 from tests.auth.closed import ROOT, closed
 from tests.peer.java_build import JavaMissingError
-from tests.peer.rocketmq_cluster import Cluster
-from tests.peer.test_acl_matrix import PROVIDERS, SETTINGS
+from tests.peer.rocketmq_cluster import PROVIDERS, Cluster
+from tests.peer.test_acl_matrix import SETTINGS
 
 pytestmark = [pytest.mark.peer, pytest.mark.timeout(600)]
 

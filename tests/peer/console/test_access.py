@@ -21,8 +21,7 @@ from tests.peer.console.browser import Browser, skip_without_browser
 from tests.peer.console.sites import SIDES, started_console
 from tests.peer.console.test_actions import submit
 from tests.peer.java_build import JavaMissingError
-from tests.peer.rocketmq_cluster import Cluster, free_ports
-from tests.peer.test_acl_matrix import PROVIDERS
+from tests.peer.rocketmq_cluster import PROVIDERS, Cluster, free_ports
 from tests.programs.processes import BrokerProcess
 from tests.programs.test_console import listens
 from tests.until import wait_until

@@ -47,10 +47,6 @@ _UNPACKABLE = (TypeError, ValueError, OverflowError, AttributeError)
 PutOne = Callable[[Message], PutResult]
 
 
-def _no_array() -> None:
-    """Return that nothing was kept yet."""
-
-
 class PackedPuts:
     """Put messages at the end of a log. For one thread."""
 
@@ -69,7 +65,7 @@ class PackedPuts:
         self._told: memoryview[int] = self._out.data
         self._state: Bytes = np.zeros(layout.STATE_SIZE, np.uint8)
         # A file of the log that was deleted is not held any longer.
-        self._array: Callable[[], Bytes | None] = _no_array
+        self._array: Callable[[], Bytes | None] = lambda: None
         self._ends: Longs | None = None
         self._write(layout.APPENDS_CRC_AT, checks.appends_crc)
         self._state[layout.SEED_AT :][:8] = np.frombuffer(secrets.token_bytes(8), np.uint8)
