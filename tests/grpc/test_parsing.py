@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 
 import pytest
 from google.protobuf.message import Message as ProtobufMessage
@@ -14,7 +15,7 @@ from mqlake.grpc.messages import (
     SendMessageRequest,
     SystemProperties,
 )
-from mqlake.grpc.parsing import MOST_FIELDS, LargeMessages, parse
+from mqlake.grpc.parsing import LARGE, MOST_FIELDS, LargeMessages, parse, parse_at_once
 from mqlake.grpc.status import GrpcError, GrpcStatus
 
 
@@ -68,3 +69,46 @@ def test_what_is_no_message_is_an_error(data: bytes) -> None:
     assert caught.value.status is GrpcStatus.INTERNAL
     with pytest.raises(GrpcError):
         parse(SendMessageRequest, data)
+
+
+def fields_of(message: ProtobufMessage) -> int:
+    """Return how many fields a message was encoded with, those of its messages included."""
+    count = 0
+    for field, value in message.ListFields():
+        parts = [value]
+        if field.is_repeated:
+            is_map = field.message_type is not None and field.message_type.GetOptions().map_entry
+            parts = [("", "")] * len(value) if is_map else list(value)
+        for part in parts:
+            count += 1
+            if isinstance(part, tuple):
+                count += 2
+            elif isinstance(part, ProtobufMessage):
+                count += fields_of(part)
+    return count
+
+
+def drawn_message(draw: random.Random) -> Message:
+    """Return a message whose tags and lengths have one byte or two."""
+    properties = SystemProperties(
+        message_id="i" * draw.choice((1, 34, 300)),
+        keys=["k" * draw.choice((1, 127, 128)) for _ in range(draw.randrange(4))],
+        queue_offset=draw.choice((1, 1 << 40)),
+        lite_topic="l" * draw.randrange(1, 3),  # Its tag has two bytes.
+    )
+    user = {f"n{number}": "v" * draw.randrange(1, 200) for number in range(draw.randrange(4))}
+    body = bytes(draw.choice((1, 127, 128, 1000)))
+    return Message(user_properties=user, system_properties=properties, body=body)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_fields_of_a_request_are_counted(seed: int) -> None:
+    draw = random.Random(seed)
+    messages = [drawn_message(draw) for _ in range(8)]
+    while (size := SendMessageRequest(messages=messages).ByteSize()) > LARGE:
+        messages.pop()
+    request = SendMessageRequest(messages=messages)
+    assert size > 2048  # Smaller ones are not looked at.
+    found, cost = parse_at_once(SendMessageRequest, request.SerializeToString())
+    assert found == request
+    assert cost - size == 48 * fields_of(request)

@@ -109,7 +109,7 @@ def test_a_request_may_arrive_in_pieces(size: int) -> None:
 def test_a_large_request_is_served_later() -> None:
     async def scenario() -> None:
         begun = Begun(heartbeat(answer))
-        request = HeartbeatRequest(group={"name": "g" * 10_000}).SerializeToString()
+        request = HeartbeatRequest(group={"name": "g" * 20_000}).SerializeToString()
         assert begun.receive(prefixed(request))
         assert begun.sent.outlet.served == 100 + len(request)
         await rounds()

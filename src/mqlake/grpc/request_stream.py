@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 
 from mqlake.grpc.method import Method
 from mqlake.grpc.outlet import Outlet, wake
-from mqlake.grpc.parsing import LARGE, parse
+from mqlake.grpc.parsing import LARGE, parse_at_once
 from mqlake.grpc.request_bytes import RequestBytes
 from mqlake.grpc.status import GrpcError, GrpcStatus
 
@@ -124,7 +124,7 @@ class RequestStream:
     async def _parse(self, message: bytes) -> Message:
         kind = self._method.request
         if len(message) <= LARGE:
-            return parse(kind, message)
+            return parse_at_once(kind, message)[0]
         return (await self._outlet.large.parse(kind, message))[0]
 
     def _grant(self, window: int) -> None:

@@ -15,7 +15,7 @@ from mqlake.grpc.call import Call, FinishedCall
 from mqlake.grpc.http2.frames import ErrorCode, reset
 from mqlake.grpc.method import Method, MethodKind
 from mqlake.grpc.outlet import Outlet
-from mqlake.grpc.parsing import LARGE, cost_of_small, parse
+from mqlake.grpc.parsing import LARGE, parse_at_once
 from mqlake.grpc.request_bytes import whole_message
 from mqlake.grpc.request_stream import RequestStream
 from mqlake.grpc.response_stream import ResponseStream
@@ -159,9 +159,10 @@ class ServedCall:
             self._keep(len(message))
             self._run(self._serve_large(message))
             return
-        self._keep(cost_of_small(len(message)))
         try:
-            result = method.handler(self.call, parse(method.request, message))
+            request, cost = parse_at_once(method.request, message)
+            self._keep(cost)
+            result = method.handler(self.call, request)
             if method.kind is not MethodKind.UNARY:
                 self._run(self._send_all(result))
             elif isinstance(result, Message):

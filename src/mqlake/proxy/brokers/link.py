@@ -25,6 +25,8 @@ _log: Final = logging.getLogger("mqlake.proxy")
 _JSON: Final = int(Serialization.JSON)
 _BINARY: Final = int(Serialization.ROCKETMQ)
 _LAST_BINARY_CODE: Final = 2**15 - 1
+_RUN: Final = 1 << 16
+"""Bytes of requests that are passed on together."""
 
 
 class BrokerLink(asyncio.Transport):
@@ -205,7 +207,16 @@ class BrokerLink(asyncio.Transport):
     def _drain(self) -> None:
         self._is_draining = False
         while self._waiting and not self._is_paused and not self.is_closed:
-            self._peer.inlet.receive(self._waiting.pop(0))
+            self._peer.inlet.receive(self._taken())
+
+    def _taken(self) -> bytes:
+        """Return the first of the requests that wait, together: they are served in one run."""
+        waiting, size, count = self._waiting, 0, 0
+        while count < len(waiting) and (not count or size + len(waiting[count]) <= _RUN):
+            size += len(waiting[count])
+            count += 1
+        self._waiting = waiting[count:]
+        return b"".join(waiting[:count])
 
     def is_closing(self) -> bool:
         """Return whether the connection is closed."""
