@@ -69,7 +69,7 @@ async def serving(
     async with running(path, clock=clock, **settings) as broker:
         brokers = LocalBrokers(broker.broker)
         clock, own = broker.state.store.clock, proxy_settings or ProxySettings()
-        service = GrpcService(brokers, own, clock, begins_at_once=True)
+        service = GrpcService(brokers, own, clock)
         calls = Calls(broker, service)
         try:
             yield calls

@@ -59,7 +59,7 @@ class LocalService:
         )
         self._settings, self._brokers = settings, LocalBrokers(broker)
         clock, slow = broker.state.store.clock, settings.slow_request_millis
-        service = GrpcService(self._brokers, own, clock, slow, begins_at_once=True)
+        service = GrpcService(self._brokers, own, clock, slow)
         tls, balancers = server_tls(settings), settings.proxy_protocol_addresses
         self._service = ListeningService(service, tls, balancers)
 

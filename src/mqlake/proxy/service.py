@@ -56,8 +56,6 @@ class GrpcService:
 
     Args:
         slow: milliseconds from which a call is logged; 0 for never.
-        begins_at_once: whether the brokers answer most requests without any wait, and need no task
-            to be asked: true for the broker of the own process.
 
     Attributes:
         state: what its methods share.
@@ -71,15 +69,13 @@ class GrpcService:
         settings: ProxySettings,
         clock: Clock,
         slow: float = 0,
-        *,
-        begins_at_once: bool = False,
     ) -> None:
         clients = GrpcClients(settings, clock.milliseconds)
         clients.on_end(lambda client: brokers.unregister(client.caller, client.heartbeat))
         self.state = state = ProxyState(settings, brokers, clients, clock, Background())
         self.counts = CallCounts(slow)
         gate, registration = Gate(brokers), ClientRegistration(state)
-        serving = Serving(gate, self.counts, begins_at_once=begins_at_once)
+        serving = Serving(gate, self.counts, begins_at_once=brokers.answer_at_once)
         transactions = OpenTransactions(settings)
         brokers.serve_pushed(ClientCommands(state, transactions).serve)
         sending = SendCalls(state, transactions), EndTransactionCalls(state, transactions)

@@ -66,8 +66,7 @@ def parse_receipt(text: str, revive_queues: int) -> Receipt:
     """
     parts = text.split(" ", _PARTS)[:_PARTS]
     numbers = [*parts[:_LEAST], *parts[6:_PARTS]]
-    are_numbers = all(part.isascii() and part.isdigit() and len(part) < 20 for part in numbers)
-    if len(parts) < _LEAST or not are_numbers:
+    if len(parts) < _LEAST or not _are_numbers(numbers):
         raise _no_receipt(text)
     start, popped, invisible, revive, *where = map(int, numbers)
     mark, broker = [*parts[_LEAST:6], *(NORMAL, "")[len(parts[_LEAST:6]) :]]
@@ -87,9 +86,14 @@ def check_receipt(receipt: Receipt, revive_queues: int) -> None:
     """
     is_known = 0 <= receipt.revive_queue_id < revive_queues or receipt.is_ordered
     numbers = receipt.start_offset, receipt.pop_time, receipt.invisible_time
-    is_fit = all(0 <= number < _LONGEST for number in numbers)
+    is_fit = min(numbers) >= 0 and max(numbers) < _LONGEST
     if not is_known or not is_fit or receipt.mark not in (NORMAL, RETRY, RETRY_V2):
         raise _no_receipt(receipt.text)
+
+
+def _are_numbers(words: Sequence[str]) -> bool:
+    digits = "".join(words)
+    return digits.isascii() and digits.isdigit() and all(words) and len(max(words, key=len)) < 20
 
 
 def _no_receipt(text: str) -> RemotingError:

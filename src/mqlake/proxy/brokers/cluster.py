@@ -134,6 +134,11 @@ class ClusterBrokers:
         """Return the producer groups that the proxy is in."""
         return self._producers.groups
 
+    @property
+    def answer_at_once(self) -> bool:
+        """Return False: the answers of brokers arrive over the network."""
+        return False
+
     def serve_pushed(self, serve: Pushed) -> None:
         """Pass requests of brokers to clients from now on to a function."""
         self._pushed = serve

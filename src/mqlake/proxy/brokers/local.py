@@ -65,6 +65,11 @@ class LocalBrokers:
         """Return False: the broker has lists of requests that need no signature."""
         return False
 
+    @property
+    def answer_at_once(self) -> bool:
+        """Return True: the broker is in this process."""
+        return True
+
     def serve_pushed(self, serve: Pushed) -> None:
         """Pass requests of the broker to clients from now on to a function."""
         self._pushed = serve

@@ -73,6 +73,11 @@ class BrokerPort(Protocol):
         """Whether every call must be signed; otherwise brokers know which requests need it."""
         ...
 
+    @property
+    def answer_at_once(self) -> bool:
+        """Whether brokers answer most requests without any wait, and need no task to be asked."""
+        ...
+
     def serve_pushed(self, serve: Pushed) -> None:
         """Pass requests of brokers to clients from now on to a function."""
         ...

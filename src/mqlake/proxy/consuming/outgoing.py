@@ -28,8 +28,6 @@ from mqlake.formats.properties import (
 from mqlake.formats.sys_flag import COMPRESSED, compression
 from mqlake.formats.topic_names import DLQ_PREFIX, RETRY_PREFIX
 from mqlake.grpc.messages import (
-    DeadLetterQueue,
-    Digest,
     DigestType,
     Encoding,
     Message,
@@ -48,6 +46,13 @@ _BORN_HOST: Final = "__BORNHOST"
 _TRACE_CONTEXT: Final = "TRACE_CONTEXT"
 _ORIGIN_TOPIC: Final = "DLQ_ORIGIN_TOPIC"
 _ORIGIN_ID: Final = "DLQ_ORIGIN_MESSAGE_ID"
+_TEXTS: Final = (
+    ("tag", TAGS),
+    ("message_group", SHARDING_KEY),
+    ("trace_context", _TRACE_CONTEXT),
+    ("lite_topic", LITE_TOPIC),
+)
+"""Fields of a message that are properties of its record."""
 _DELAYED: Final = (DELAY, DELIVER_MS, DELAY_SEC)
 _NUMBER: Final = re.compile(r"[0-9]{1,15}", re.ASCII)
 _LARGE: Final = 256 * 1024
@@ -111,37 +116,35 @@ def outgoing_message(
     """
     properties = message.properties
     body, encoding = _body(message)
-    found = SystemProperties(
-        tag=properties.get(TAGS),
-        keys=message.keys if properties.get(KEYS) else None,
-        message_id=message.message_id,
-        body_digest=Digest(
-            type=DigestType.MD5,
-            checksum=hashlib.md5(body, usedforsecurity=False).hexdigest().upper(),
-        ),
-        body_encoding=encoding,
-        message_type=message_type(properties),
-        born_timestamp=timestamp_of(message.born_timestamp),
-        born_host=properties.get(_BORN_HOST) or message.born_host.rpartition(":")[0],
-        store_timestamp=timestamp_of(message.store_timestamp),
-        store_host=message.store_host,
-        delivery_timestamp=_delivery_time(properties, now),
-        receipt_handle=handle.text if handle is not None else None,
-        queue_id=message.queue.queue_id,
-        queue_offset=message.queue_offset,
-        delivery_attempt=min(message.reconsume_times + 1, _INT32),
-        message_group=properties.get(SHARDING_KEY),
-        trace_context=properties.get(_TRACE_CONTEXT),
-        dead_letter_queue=_dead_letter_origin(properties),
-        lite_topic=properties.get(LITE_TOPIC),
-        priority=message.priority,
+    found = Message(
+        topic=resource_of(topic), user_properties=_user_properties(properties), body=body
     )
-    return Message(
-        topic=resource_of(topic),
-        user_properties=_user_properties(properties),
-        system_properties=found,
-        body=body,
-    )
+    # Messages inside are filled in where they are, which takes half the time of copying them there.
+    system = found.system_properties
+    _set_texts(system, properties)
+    if properties.get(KEYS):
+        system.keys.extend(message.keys)
+    system.message_id = message.message_id
+    digest = system.body_digest
+    digest.type = DigestType.MD5
+    digest.checksum = hashlib.md5(body, usedforsecurity=False).hexdigest().upper()
+    system.body_encoding = encoding
+    system.message_type = message_type(properties)
+    _set_time(system.born_timestamp, message.born_timestamp)
+    system.born_host = properties.get(_BORN_HOST) or message.born_host.rpartition(":")[0]
+    _set_time(system.store_timestamp, message.store_timestamp)
+    system.store_host = message.store_host
+    if (at := _delivery_time(properties, now)) is not None:
+        _set_time(system.delivery_timestamp, at)
+    if handle is not None:
+        system.receipt_handle = handle.text
+    system.queue_id = message.queue.queue_id
+    system.queue_offset = message.queue_offset
+    system.delivery_attempt = min(message.reconsume_times + 1, _INT32)
+    _set_dead_letter_origin(system, properties)
+    if (priority := message.priority) is not None:
+        system.priority = priority
+    return found
 
 
 async def converted(
@@ -197,19 +200,35 @@ def _user_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 def timestamp_of(milliseconds: int) -> Timestamp:
     """Return a time; one that protobuf cannot express becomes the nearest one that it can."""
+    found = Timestamp()
+    _set_time(found, milliseconds)
+    return found
+
+
+def _set_time(field: Timestamp, milliseconds: int) -> None:
+    """Set a time, as `timestamp_of` returns it."""
     found = min(max(milliseconds, 0), _LAST_TIME)
-    return Timestamp(seconds=found // 1000, nanos=found % 1000 * 1_000_000)
+    field.seconds, field.nanos = found // 1000, found % 1000 * 1_000_000
 
 
-def _delivery_time(properties: Mapping[str, str], now: int) -> Timestamp | None:
+def _delivery_time(properties: Mapping[str, str], now: int) -> int | None:
+    """Return when a message is delivered, in milliseconds since 1970; None for at once."""
     seconds, at = properties.get(DELAY_SEC), properties.get(DELIVER_MS)
     if seconds is not None and _NUMBER.fullmatch(seconds):
-        return timestamp_of(now + 1000 * int(seconds))
-    return timestamp_of(int(at)) if at is not None and _NUMBER.fullmatch(at) else None
+        return now + 1000 * int(seconds)
+    return int(at) if at is not None and _NUMBER.fullmatch(at) else None
 
 
-def _dead_letter_origin(properties: Mapping[str, str]) -> DeadLetterQueue | None:
+def _set_texts(system: SystemProperties, properties: Mapping[str, str]) -> None:
+    """Set the fields that are properties of the message, those that it has."""
+    for field, name in _TEXTS:
+        value = properties.get(name)
+        if value is not None:
+            setattr(system, field, value)
+
+
+def _set_dead_letter_origin(system: SystemProperties, properties: Mapping[str, str]) -> None:
     topic, message_id = properties.get(_ORIGIN_TOPIC), properties.get(_ORIGIN_ID)
-    if topic is None or message_id is None:
-        return None
-    return DeadLetterQueue(topic=topic, message_id=message_id)
+    if topic is not None and message_id is not None:
+        origin = system.dead_letter_queue
+        origin.topic, origin.message_id = topic, message_id

@@ -7,8 +7,9 @@ Upstream: `AckMessageActivity`, `ChangeInvisibleDurationActivity`,
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from inspect import iscoroutine
+from typing import Any, Final, TypeVar, cast
 
 from mqlake.grpc.call import Call
 from mqlake.grpc.messages import (
@@ -22,6 +23,7 @@ from mqlake.grpc.messages import (
     ForwardMessageToDeadLetterQueueRequest,
     ForwardMessageToDeadLetterQueueResponse,
 )
+from mqlake.proxy.at_once import begun
 from mqlake.proxy.brokers.port import Caller
 from mqlake.proxy.consuming.deliveries import Deliveries, GroupDelivery
 from mqlake.proxy.consuming.message_handle import HandleFormatError, MessageHandle, parse_handle
@@ -63,7 +65,7 @@ class Settling:
                 self._acknowledge(caller, group, topic, entry, place)
                 for entry in entries[start : start + _AT_ONCE]
             )
-            outcomes += await asyncio.gather(*some)
+            outcomes += await self._all_of(some)
         return AckMessageResponse(
             status=_common(outcomes).status,
             entries=[
@@ -75,6 +77,14 @@ class Settling:
                 for entry, outcome in zip(entries, outcomes, strict=True)
             ],
         )
+
+    async def _all_of(self, work: Iterable[Coroutine[Any, Any, R]]) -> list[R]:
+        """Return what coroutines return; they run beside each other."""
+        if not self._state.brokers.answer_at_once:
+            return await asyncio.gather(*work)
+        found = [begun(each) for each in work]
+        later = iter(await asyncio.gather(*filter(iscoroutine, found)))
+        return [next(later) if iscoroutine(each) else cast("R", each) for each in found]
 
     async def _acknowledge(
         self, caller: Caller, group: str, topic: str, entry: AckMessageEntry, place: str
