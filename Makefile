@@ -116,6 +116,7 @@ nightly: $(STAMP)  ## run the long proofs; writes docs/reliability.md
 	$(BIN)/python -m tests.replica --nightly
 	STATEFUL_EXAMPLES=4000 $(BIN)/pytest -q -n 0 --timeout 7200 tests/store/test_stateful.py
 	TOUCHED_SEEDS=60 $(BIN)/pytest -q -n 0 --timeout 7200 tests/lake/tables/test_others.py
+	MIXED_SCRIPTS=20000 $(BIN)/pytest -q -n 0 tests/broker/lane/mixed
 	ODD_SEEDS=20 ODD_MESSAGES=400 $(BIN)/pytest -q -n 0 --timeout 7200 tests/odd
 	$(BIN)/pytest -q -n 0 -m nightly
 	@$(MAKE) --no-print-directory slow-machine-test
