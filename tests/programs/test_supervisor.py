@@ -120,6 +120,10 @@ def test_the_unit_is_one_that_systemd_accepts(tmp_path: Path, program: str) -> N
     assert "Type=notify" in text
     (command,) = re.findall(r"^ExecStart=/opt/mqlake/bin/mqlake (.*)$", text, re.MULTILINE)
     assert command == f"{program} --config /etc/mqlake/{program}.conf"
+    if program == "broker":
+        # It can write nothing beside the package, and /tmp is another one after each start.
+        (cache,) = re.findall(r"^Environment=NUMBA_CACHE_DIR=/var/cache/(.*)$", text, re.MULTILINE)
+        assert f"\nCacheDirectory={cache}\n" in text
     if shutil.which("systemd-analyze"):
         unit = tmp_path / name
         unit.write_text(text.replace("/opt/mqlake/bin/mqlake", sys.executable))

@@ -58,9 +58,11 @@ The name server inside of `mqlake broker` has no metrics.
 | `/readyz` | 200 while clients can use the program; otherwise 503, and why in one line |
 
 A broker is not ready while it starts, which may include compiling kernels and recovering its store,
-while it stops, and while its store accepts no messages. A name server is not ready while it waits
-for brokers (`waitSecondsForService`). A replica is not ready while it does not follow its master.
-`mqlake follow` and clients are always ready.
+and while it stops. A master is not ready while it accepts no messages either: the disk is full or
+has failed, dispatching fails, or a `SYNC_MASTER` has too few slaves in sync (`inSyncReplicas`). One
+whose permission to write was revoked (`brokerPermission`) is ready, because it serves consumers. A
+name server is not ready while it waits for brokers (`waitSecondsForService`). A replica is not
+ready while it does not follow its master. `mqlake follow` and clients are always ready.
 
 The pages have no access control. By default, they are served where the program listens: on this
 machine only, unless `brokerIP1` or `bindAddress` is another address. A client must send its request
@@ -218,9 +220,8 @@ TAIL: Final = """\
 - `rocketmq_half_messages` has a number for each topic, which RocketMQ counts in a file of its own.
   `mqlake_half_messages` counts the half messages themselves.
 - A message with a delivery time that is put again while it waits is counted once.
-- These do not exist here: `rocketmq_processor_watermark`, because there are no thread pools;
-  `rocketmq_message_size`, `rocketmq_delay_message_latency`,
-  `rocketmq_topic_create_execution_time` and `rocketmq_consumer_group_create_execution_time`.
+- `rocketmq_message_size` counts each message of a batch, also those that the broker itself puts.
+- `rocketmq_processor_watermark` does not exist here, because there are no thread pools.
 - `metricsOtelCardinalityLimit` has no effect: each metric has at most 10,000 combinations of labels
   that clients choose, and further ones are not counted. `metricsExportBatchMaxConcurrent` has none
   either: batches are sent one after the other.

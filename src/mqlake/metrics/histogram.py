@@ -37,6 +37,16 @@ class Histogram:
             self.counts[bisect_left(self.bounds, value)] += count
         self.total += value * count
 
+    def add_counts(self, counts: Sequence[int], total: float) -> None:
+        """Count values of which it is known how many lie within each bound.
+
+        Args:
+            counts: as the attribute.
+            total: their sum.
+        """
+        self.counts = [sum(pair) for pair in zip(self.counts, counts, strict=True)]
+        self.total += total
+
     def copy(self) -> Histogram:
         """Return one with the same counts, for another thread."""
         found = Histogram(self.bounds)
@@ -46,8 +56,7 @@ class Histogram:
     def plus(self, other: Histogram) -> Histogram:
         """Return one that counts the values of both, which have the same bounds."""
         found = self.copy()
-        found.counts = [sum(pair) for pair in zip(self.counts, other.counts, strict=True)]
-        found.total += other.total
+        found.add_counts(other.counts, other.total)
         return found
 
     def cumulative(self) -> list[int]:

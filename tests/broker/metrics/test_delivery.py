@@ -57,6 +57,8 @@ def test_messages_with_a_delivery_time_are_counted_until_they_are_delivered(tmp_
             assert found[of("rocketmq_timing_messages", **of_orders)] == 4
             assert found[of("rocketmq_timer_enqueue_total", **of_orders)] == 4
             assert of("rocketmq_timer_dequeue_total", **of_orders) not in found
+            name = "rocketmq_delay_message_latency_seconds"
+            assert found[of(f"{name}_count", **of_orders)] == 4
             assert found[of("rocketmq_timer_enqueue_lag", **LOCAL)] == 0
             assert found[of("rocketmq_timer_dequeue_lag", **LOCAL)] == 0
             waiting = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,16 @@ from mqlake.broker.broker import Broker
 from mqlake.broker.metrics.observed_broker import ObservedBroker
 from mqlake.broker.settings import make_broker_settings
 from mqlake.errors import StoreError
+from mqlake.formats.config.subscription_group import SubscriptionGroup
+from mqlake.protocol.body import encode_body
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.headers.admin import CreateTopicHeader
 from mqlake.store import MessageStore
 from tests import simulated
 from tests.broker.metrics.scraping import READER, SENT, TOPIC, get, get_of, of, scrape, use
 from tests.broker.pull.pulls import GROUP, polls, start_pull
 from tests.broker.running import SMALL, next_port, running, to
+from tests.replication.slaves import Slave, close_all, server
 from tests.until import until
 
 
@@ -105,6 +111,70 @@ def test_ready_says_why_not(tmp_path: Path) -> None:
 
     with pytest.raises(StoreError, match="the disk is gone"):
         simulated.run(check())
+
+
+def test_a_full_disk_and_missing_slaves_are_reasons(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {"brokerRole": "SYNC_MASTER", "inSyncReplicas": 2}
+
+    async def check() -> None:
+        async with running(tmp_path, **settings) as broker:
+            page = await get(broker.broker, "/readyz")
+            assert page.status is HTTPStatus.SERVICE_UNAVAILABLE
+            assert b"inSyncReplicas requires 1 slaves" in page.body
+            slave = await Slave.connect(server(broker).address)
+            slave.report(broker.state.store.watermarks.end)
+            await until(lambda: broker.state.store.copies.in_sync == 1)
+            assert (await get(broker.broker, "/readyz")).status is HTTPStatus.OK
+            retention = broker.state.store.core.health._retention
+            monkeypatch.setattr(retention, "not_writable", "the disk is 95 % full")
+            broker.state.store.core.health.update()
+            page = await get(broker.broker, "/readyz")
+            assert page.status is HTTPStatus.SERVICE_UNAVAILABLE
+            assert b"95 % full" in page.body
+            monkeypatch.undo()
+            broker.state.store.core.health.update()
+            assert (await get(broker.broker, "/readyz")).status is HTTPStatus.OK
+            await close_all()
+
+    asyncio.run(check())
+
+
+def test_sizes_and_creations_have_histograms(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(tmp_path) as broker:
+            await broker.send(to(TOPIC), b"x" * 100)
+            await broker.send(to(TOPIC), b"x" * 2000)
+            broker.records(TOPIC)
+            broker.runtime.slices.start(broker.state.stats.look())
+            for name in ("Made", "bad name", "TBW102"):
+                header = CreateTopicHeader(
+                    topic=name,
+                    default_topic="TBW102",
+                    read_queue_nums=1,
+                    write_queue_nums=1,
+                    perm=6,
+                    topic_filter_type="SINGLE_TAG",
+                )
+                await broker.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+            group = encode_body(SubscriptionGroup(group_name="made"))
+            await broker.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=group)
+            found = await scrape(broker)
+            labels = {"topic": TOPIC, "message_type": "normal", "is_system": "false"}
+            name = "rocketmq_message_size"
+            assert found[of(f"{name}_bucket", le="1024.0", **labels)] == 1
+            assert found[of(f"{name}_bucket", le="4096.0", **labels)] == 2
+            assert found[of(f"{name}_sum", **labels)] == broker.state.store.watermarks.end
+            name = "rocketmq_topic_create_execution_time_milliseconds_count"
+            good, bad = {"invocation_status": "success"}, {"invocation_status": "failure"}
+            assert found[of(name, **good, is_system="false")] == 1
+            assert found[of(name, **bad, is_system="false")] == 1
+            assert found[of(name, **bad, is_system="true")] == 1
+            name = "rocketmq_consumer_group_create_execution_time_milliseconds_count"
+            assert found[of(name, **good, is_system="false")] == 1
+
+    simulated.run(check())
 
 
 def test_each_request_has_a_latency(tmp_path: Path) -> None:

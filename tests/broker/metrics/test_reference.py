@@ -13,8 +13,9 @@ from tests.broker.running import running
 
 NOTHING = (
     *(connections.PRODUCERS, requests.REFUSED, traffic.SENT_BACK, traffic.TO_DLQ),
+    *(traffic.SIZE, traffic.TOPIC_CREATION, traffic.GROUP_CREATION),
     *(delivery.COMMITTED, delivery.ROLLED_BACK, delivery.DURATION, delivery.TIMING),
-    *(delivery.ENTERED, delivery.DELIVERED),
+    *(delivery.ENTERED, delivery.DELIVERED, delivery.DELAYS),
     *(pops.PUT, pops.READ, pops.RETRIED, pops.REVIVE_LAG, pops.REVIVE_LATENCY),
     *(
         replication.SLAVE_BEHIND,

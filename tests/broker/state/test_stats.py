@@ -12,11 +12,18 @@ from mqlake.broker.state.stats import (
     TOPIC_PUT_SIZE,
     Stats,
 )
+from mqlake.metrics.histogram import Histogram
 from mqlake.protocol.bodies.stats import BrokerStats
 from mqlake.remoting.slices import run_at_once
 
 DAY = 24 * 3600
 NOON = 1_795_132_800_000
+
+
+def _sizes(_topic: str, _queue: int, start: int, end: int, sizes: Histogram) -> int:
+    """Return the size of messages of 100 bytes."""
+    sizes.add(100, end - start)
+    return 100 * (end - start)
 
 
 class Counted:
@@ -30,7 +37,7 @@ class Counted:
             lambda: sum(self.ends.values()) - 100,
             lambda: self.now,
             lambda _: 2,
-            lambda _topic, _queue, start, end: 100 * (end - start),
+            _sizes,
         )
 
     def wait(self, seconds: int) -> None:

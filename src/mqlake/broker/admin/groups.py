@@ -70,16 +70,19 @@ class GroupAdmin:
         )
 
     async def _update(self, _peer: Peer, request: Command) -> Answer:
-        group = self._with_changes(admin_body(SubscriptionGroup, request, self._runtime.settings))
-        self._check(group)
-        self._state.groups.put(group)
-        return await self._once_kept(response(request))
+        asked = admin_body(SubscriptionGroup, request, self._runtime.settings)
+        with self._state.creation_times.of_group(asked.group_name):
+            group = self._with_changes(asked)
+            self._check(group)
+            self._state.groups.put(group)
+            return await self._once_kept(response(request))
 
     async def _update_list(self, peer: Peer, request: Command) -> Answer:
         slices, size = self._runtime.slices, len(request.body)
-        return await self._once_kept(
-            slices.serve(peer, self._put_all(request), size=size, is_kept=True)
-        )
+        with self._state.creation_times.of_group():
+            return await self._once_kept(
+                slices.serve(peer, self._put_all(request), size=size, is_kept=True)
+            )
 
     def _once_kept(
         self, answer: Answer | Coroutine[Any, Any, Answer]

@@ -72,14 +72,17 @@ class TopicAdmin:
             topic_sys_flag=header.topic_sys_flag or 0,
             order=header.order,
         )
-        self._put(topic, parse_changes(header.attributes))
-        return await self._once_told(response(request))
+        is_system = self._state.topics.is_system(topic.topic_name)
+        with self._state.creation_times.of_topic(is_system=is_system):
+            self._put(topic, parse_changes(header.attributes))
+            return await self._once_told(response(request))
 
     async def _update_list(self, peer: Peer, request: Command) -> Answer:
         slices, size = self._runtime.slices, len(request.body)
-        return await self._once_told(
-            slices.serve(peer, self._put_all(request), size=size, is_kept=True)
-        )
+        with self._state.creation_times.of_topic(is_system=False):
+            return await self._once_told(
+                slices.serve(peer, self._put_all(request), size=size, is_kept=True)
+            )
 
     async def _once_told(self, answer: Later) -> Answer:
         """Return an answer once the changes are durable, and registered as far as `told` waits.

@@ -81,6 +81,13 @@ DELIVERED = counter(
     labels=(*_STORAGE, "topic"),
 )
 
+DELAYS = histogram(
+    "rocketmq_delay_message_latency",
+    "Time from when a message was made until its delivery time, of messages that began to wait.",
+    "seconds",
+    (*_STORAGE, "topic"),
+)
+
 
 def samples(state: BrokerState, runtime: BrokerRuntime) -> Job[list[Sample]]:
     """Return the numbers of topics that exist."""
@@ -114,7 +121,11 @@ def _of_timer(state: BrokerState, runtime: BrokerRuntime) -> Job[list[Sample]]:
         if topic in state.topics
     ]
     yield
-    for metric, counts in ((ENTERED, timers.entered), (DELIVERED, timers.delivered)):
+    for metric, counts in (
+        (ENTERED, timers.entered),
+        (DELIVERED, timers.delivered),
+        (DELAYS, timers.delays),
+    ):
         found += of_existing(state, metric, counts, before=_LOCAL)
         yield
     waiting = yield from _waiting_by_bound(state, now - now % runtime.settings.timer_precision_ms)

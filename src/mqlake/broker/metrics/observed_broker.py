@@ -58,10 +58,13 @@ class ObservedBroker:
             return f"the broker starts or stops{_progress(self._recovery)}"
         if broker.failed.done():
             return f"the store has failed: {broker.failed.result()}"
-        settings, health = broker.settings, broker.state.store.health
-        if not settings.is_slave and health.not_writable is not None:
-            return f"no messages are accepted: {health.not_writable}"
-        return None
+        store = broker.state.store
+        if broker.settings.is_slave:
+            return None
+        reason = store.health.not_writable
+        if reason is None and store.copies.are_counted:
+            reason = store.copies.missing
+        return None if reason is None else f"no messages are accepted: {reason}"
 
     async def samples(self) -> list[Sample]:
         """Return all samples; while the broker starts, only those of its recovery."""

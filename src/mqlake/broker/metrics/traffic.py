@@ -12,7 +12,8 @@ from mqlake.broker.state.stats import (
     TOPIC_PUT_SIZE,
 )
 from mqlake.formats.config.topics import MESSAGE_TYPE
-from mqlake.metrics.metric import MetricFamily, Sample, counter, gauge
+from mqlake.metrics.counts import samples_of
+from mqlake.metrics.metric import MetricFamily, Sample, counter, gauge, histogram
 from mqlake.remoting.slices import Job
 
 _IN = ("topic", "message_type", "is_system")
@@ -21,6 +22,9 @@ _UNTYPED = ("", "unspecified", "mixed")
 
 MESSAGES_IN = counter("rocketmq_messages_in_total", "Messages put to a topic.", labels=_IN)
 BYTES_IN = counter("rocketmq_throughput_in_total", "Bytes of these messages.", labels=_IN)
+SIZE = histogram(
+    "rocketmq_message_size", "Bytes of each message that was put to a topic.", labels=_IN
+)
 MESSAGES_OUT = counter(
     "rocketmq_messages_out_total", "Messages that a group received.", labels=_OUT
 )
@@ -32,6 +36,19 @@ TO_DLQ = counter(
     "rocketmq_send_to_dlq_messages_total",
     "Messages of a topic that were put to the dead-letter topic of a group.",
     labels=("consumer_group", "topic", "is_system"),
+)
+_CREATION = ("invocation_status", "is_system")
+TOPIC_CREATION = histogram(
+    "rocketmq_topic_create_execution_time",
+    "Duration of requests that create or change topics.",
+    "milliseconds",
+    _CREATION,
+)
+GROUP_CREATION = histogram(
+    "rocketmq_consumer_group_create_execution_time",
+    "Duration of requests that create or change consumer groups.",
+    "milliseconds",
+    _CREATION,
 )
 TOPICS = gauge("rocketmq_topic_number", "Number of topics.")
 GROUPS = gauge("rocketmq_consumer_group_number", "Number of consumer groups.")
@@ -55,9 +72,17 @@ def samples(state: BrokerState, runtime: BrokerRuntime) -> Job[list[Sample]]:
             labels = (name, kind, _is(state.topics.is_system(name)))
             found.append(Sample(MESSAGES_IN, count, labels))
             found.append(Sample(BYTES_IN, sizes.get(name, 0), labels))
+            if (of_each := state.stats.sizes.get(name)) is not None:
+                found.append(Sample(SIZE, of_each.copy(), labels))
         yield
     for metric, name in _OF_GROUPS:
         yield from _of_groups(state, metric, name, found)
+    found += samples_of(
+        (
+            (TOPIC_CREATION, state.creation_times.topics),
+            (GROUP_CREATION, state.creation_times.groups),
+        )
+    )
     for key, count in list(state.stats.counted(DEAD_LETTERS).items()):
         topic, _, group = key.partition("@")
         found.append(Sample(TO_DLQ, count, (group, topic, _is(state.topics.is_system(topic)))))

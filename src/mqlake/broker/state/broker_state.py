@@ -14,6 +14,7 @@ from mqlake.broker.state.busy import Busy
 from mqlake.broker.state.client_clock import ClientClock
 from mqlake.broker.state.clients.clients import Clients
 from mqlake.broker.state.controllers import Controllers
+from mqlake.broker.state.creation_times import CreationTimes
 from mqlake.broker.state.creators import GROUPS, TOPICS, CreationLimits, Creators
 from mqlake.broker.state.empty_groups import EmptyGroups
 from mqlake.broker.state.endings import AllEndings, EndedSamples
@@ -71,6 +72,7 @@ class BrokerState:
         refusals: the requests that this broker does not serve because it is a slave.
         names: the name servers with which topics are registered.
         busy: counts requests that were turned away.
+        creation_times: how long requests that create topics and groups take.
         stats: counts messages that were put, and that consumers got.
         pop_counts: counts pops and their check points.
         endings: told of each topic and group that is deleted.
@@ -124,6 +126,7 @@ class BrokerState:
         self.pop_counts = PopCounts(
             lambda group, topic: group in self.groups and topic in self.topics
         )
+        self.creation_times = CreationTimes()
         self.stats = Stats(
             lambda: store.offsets,
             lambda: store.dispatching.count,

@@ -88,7 +88,7 @@ class EndedSamples:
         transactions, timers = self._store.transactions, self._store.timers
         for counts in (transactions.committed, transactions.rolled_back, transactions.durations):
             counts.forget((topic,))
-        for counts in (timers.entered, timers.delivered):
+        for counts in (timers.entered, timers.delivered, timers.delays):
             counts.forget((topic,))
         yield from self._forget(1, topic)
 

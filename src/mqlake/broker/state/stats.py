@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from mqlake.broker.state.times import Durations
 from mqlake.errors import StoreError
+from mqlake.metrics.histogram import Histogram
 from mqlake.protocol.bodies.stats import BrokerStats, StatsItem
 from mqlake.remoting.slices import Job
 
@@ -37,6 +38,9 @@ MOST_PAIRS: Final = 100_000
 
 MOST_ENTRIES: Final = 65_536
 """Queue entries whose sizes are added up in one call."""
+
+SIZES: Final = (1 << 10, 4 << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20)
+"""Upper bounds of the sizes of messages, in bytes, for metrics."""
 
 
 class _CountSample(NamedTuple):
@@ -74,6 +78,8 @@ class Stats:
         missed: pulls that found no message.
         pulls: pulls that found messages.
         put_times, get_times: durations of puts until their answer, and of reads of queues.
+        sizes: how large messages were that were put to a topic since the start, until the last
+            sample.
     """
 
     def __init__(
@@ -82,7 +88,7 @@ class Stats:
         puts: Callable[[], int],
         milliseconds: Callable[[], int],
         queues: Callable[[str], int],
-        sizes: Callable[[str, int, int, int], int],
+        sizes: Callable[[str, int, int, int, Histogram], int],
     ) -> None:
         """Start to count.
 
@@ -91,10 +97,12 @@ class Stats:
             puts: returns how many messages were put since the start.
             milliseconds: the clock.
             queues: returns how many queues a topic has.
-            sizes: returns the bytes of the records between two offsets of a topic's queue.
+            sizes: returns the bytes of the records between two offsets of a topic's queue, and
+                adds each size to a histogram.
         """
         self._ends, self._puts, self._now = ends, puts, milliseconds
-        self._queues, self._sizes = queues, sizes
+        self._queues, self._stored_bytes = queues, sizes
+        self.sizes: dict[str, Histogram] = {}
         self._counts = {
             name: Counter[str]()
             for name in (GROUP_GET, GROUP_GET_SIZE, SEND_BACK, DEAD_LETTERS, TOPIC_PUT_SIZE)
@@ -145,6 +153,7 @@ class Stats:
     def topic_ended(self, topic: str) -> Job[None]:
         """Forget what was counted for a topic; if it is created again, its counts begin at 0."""
         self._at_start.pop(topic, None)
+        self.sizes.pop(topic, None)
         suffix = f"{topic}@"
         yield from self._drop(lambda key: key == topic or key.startswith(suffix))
 
@@ -238,12 +247,22 @@ class Stats:
                 with suppress(
                     StoreError
                 ):  # The entries cannot be read, which is reported elsewhere.
-                    self._add(TOPIC_PUT_SIZE, topic, self._sizes(topic, queue_id, at, until))
+                    self._add(
+                        TOPIC_PUT_SIZE, topic, self._bytes_between(topic, queue_id, at, until)
+                    )
                 at = until
                 yield
             measured[topic, queue_id] = end
             yield
         self._measured = measured
+
+    def _bytes_between(self, topic: str, queue_id: int, start: int, end: int) -> int:
+        sizes = self.sizes.get(topic)
+        if sizes is None:
+            sizes = Histogram(SIZES)
+            if len(self.sizes) < MOST_PAIRS:
+                self.sizes[topic] = sizes
+        return self._stored_bytes(topic, queue_id, start, end, sizes)
 
     def find(self, name: str, key: str) -> BrokerStats | None:
         """Return a statistic, None if nothing of that kind was counted.

@@ -14,7 +14,7 @@ from mqlake.formats.record import Record
 from mqlake.formats.timer_checkpoint import TimerPosition
 from mqlake.formats.timer_log import MAGIC_DEFAULT, TimerUnit
 from mqlake.formats.topic_names import TIMER_TOPIC
-from mqlake.metrics.counts import Counts
+from mqlake.metrics.counts import Counts, Histograms
 from mqlake.storage.clock import Clock
 from mqlake.store.append.message import Message
 from mqlake.store.delivery.put_again import read_entry, real_queue
@@ -40,6 +40,8 @@ _INTERVAL = 50
 _STEPS, _MOST_MESSAGES, _MOST_BYTES, _MOST_TAKEN_IN = 25, 20, 1 << 20, 100
 """Steps each time, and what is put and taken in in each."""
 _QUEUE = 0
+_DELAYS = (60, 600, 3600, 43_200, 86_400, 259_200)
+"""Upper bounds, in seconds. Upstream: `DefaultStoreMetricsManager.getMetricsView`."""
 
 
 class TimerMessages:
@@ -53,6 +55,8 @@ class TimerMessages:
         dropped: messages that could not be delivered: removed by retention, or set aside.
         entered, delivered: how many messages began to wait, and were put to their topic, since the
             start, by topic.
+        delays: seconds from when a message was made until its delivery time, of those that began to
+            wait, by topic.
         delivered_before: milliseconds: of all messages that were in the queue at the last pass,
             those due before this time were delivered.
 
@@ -75,6 +79,7 @@ class TimerMessages:
         self._files = files
         self.dropped = 0
         self.entered, self.delivered = Counts(), Counts()
+        self.delays = Histograms(_DELAYS)
         self.delivered_before = 0
         self.begin()
 
@@ -271,7 +276,10 @@ class TimerMessages:
         self._waiting.add(queue_offset, record, slot, time)
         # It arrived since the start, and is not one that was put again.
         if queue_offset >= self._scan_end and not roll_times(record.properties):
-            self.entered.add((topic_of(record),))
+            topic = topic_of(record)
+            self.entered.add((topic,))
+            if slot is not None:
+                self.delays.add((topic,), max(0, slot - record.born_timestamp) // 1000)
 
     def _wake_time(self, record: Record, slot: int) -> int:
         """Return when a message is to be examined: when it is due, or must be put again.

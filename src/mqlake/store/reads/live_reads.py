@@ -17,6 +17,7 @@ from mqlake.dispatch.queue_read import wanted
 from mqlake.formats.consume_queue import ENTRY, ENTRY_SIZE, QueueEntry
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.file_name import check_topic_name
+from mqlake.metrics.histogram import Histogram
 from mqlake.store.dispatch.dispatcher import Dispatcher
 from mqlake.store.incarnations.table import Incarnations
 from mqlake.store.index import key_query
@@ -142,16 +143,29 @@ class LiveReads(Lookups):
         data = self._queues.entries(check_topic_name(topic), queue_id, start, count)
         return [QueueEntry(*entry) for entry in ENTRY.iter_unpack(data)]
 
-    def stored_bytes(self, topic: str, queue_id: int, start: int, end: int) -> int:
+    def stored_bytes(
+        self, topic: str, queue_id: int, start: int, end: int, sizes: Histogram
+    ) -> int:
         """Return the size of the records between two queue offsets, according to the entries.
 
         Removed messages do not count.
+
+        Args:
+            sizes: gets the size of each message; of a batch, equal shares.
         """
         batches = self._queues.batches(check_topic_name(topic), queue_id)
         if batches is not None:
-            return sum(unit.size for unit in batches.units(batches.place_of(start), end))
+            total = 0
+            for unit in batches.units(batches.place_of(start), end):
+                total += unit.size
+                sizes.add(unit.size / unit.batch_size, unit.batch_size)
+            return total
         data = self._queues.entries(topic, queue_id, start, end - start)
-        return int(np.frombuffer(data, _ENTRY)["size"].sum(dtype=np.int64))
+        found = np.frombuffer(data, _ENTRY)["size"]
+        places = np.searchsorted(sizes.bounds, found)
+        total = int(found.sum(dtype=np.int64))
+        sizes.add_counts(np.bincount(places, minlength=len(sizes.counts)).tolist(), total)
+        return total
 
     def get(
         self,
