@@ -105,7 +105,10 @@ class GroupMember:
         return () if self._measured is None else self._measured.samples(self.group)
 
     async def start(self) -> None:
-        """Join the group; `async with` does it.
+        """Join the group, and find where to begin; `async with` does it.
+
+        The consumer receives what is sent to its queues afterwards, even if its group is new. If
+        the group has other members, it may find where to begin later.
 
         Raises:
             ClientError: this process already has a consumer of the group under the same instance
@@ -157,6 +160,7 @@ class GroupMember:
             self._report_unknown(instance.routes)
             await instance.heartbeat()
             await self._rebalance()
+            await self._ownership.first_offsets()
         except BaseException:
             await self.close()
             raise

@@ -143,6 +143,7 @@ class Pulling:
             try:
                 if held.next_offset is None:
                     held.next_offset = await self._start(held.queue)
+                    held.is_begun.set()
                 if not reading.is_ahead and (wait := self._must_wait(held)):
                     await (held.shrunk(wait) if len(held) else asyncio.sleep(wait))
                     continue
@@ -158,6 +159,7 @@ class Pulling:
                 decoded = self._decode(pulled.data, held.queue, reading.wanted, before)
                 is_failing = False
             except MqlakeError as error:
+                held.is_begun.set()
                 reading.cancel()
                 is_busy = isinstance(error, BrokerError) and error.code in _BUSY_CODES
                 if not is_busy and not is_failing:

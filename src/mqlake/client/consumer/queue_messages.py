@@ -27,6 +27,7 @@ class QueueMessages:
     Attributes:
         queue: the queue.
         next_offset: the queue offset to read from next; None before that is known.
+        is_begun: set once that is known, or the first attempt to find it has failed.
         is_dropped: whether another consumer owns the queue now, or it is read from another offset.
             Offsets of the held messages are then no longer committed.
         bytes: the size of the held bodies.
@@ -39,6 +40,7 @@ class QueueMessages:
     def __init__(self, queue: MessageQueue, now: Callable[[], float], *, in_order: bool) -> None:
         self.queue, self._now, self._in_order = queue, now, in_order
         self.next_offset: int | None = None
+        self.is_begun = asyncio.Event()
         self.last_pull = self.last_taken = now()
         self.locked_until = 0.0
         self.suspended_until = 0.0

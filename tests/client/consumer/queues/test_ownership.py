@@ -21,7 +21,7 @@ QUEUES = [MessageQueue("t", "a", number) for number in range(3)]
 class Rig:
     """Reads queues from nowhere; the offsets of a queue take some rounds of the loop to settle."""
 
-    def __init__(self) -> None:
+    def __init__(self, delay: float = 0.0) -> None:
         self.reading: list[MessageQueue] = []
         self.settled: dict[MessageQueue, int] = {}
         parts = cast("ConsumerParts", SimpleNamespace(pulling=self, offsets=self))
@@ -30,7 +30,7 @@ class Rig:
         for queue in QUEUES:
             self.ownership._held[queue] = held = QueueMessages(queue, now, in_order=False)
             held.next_offset = 7
-            self.ownership._read(held, 0.0)
+            self.ownership._read(held, delay)
 
     async def run(self, held: QueueMessages, wanted: SelectedTopic, delay: float) -> None:
         self.reading.append(held.queue)
@@ -90,5 +90,28 @@ def test_a_restart_replaces_a_reader_that_has_ended() -> None:
         await asyncio.gather(restart, return_exceptions=True)
         await rounds(5)
         assert sorted(rig.reading, key=QUEUES.index) == QUEUES
+
+    simulated.run(run())
+
+
+def test_first_offsets_are_waited_for_while_their_queues_are_read() -> None:
+    async def run() -> None:
+        rig = Rig()
+        first = asyncio.create_task(rig.ownership.first_offsets())
+        await rounds(3)
+        for held in list(rig.ownership)[1:]:
+            assert not first.done()
+            held.is_begun.set()
+            await rounds(3)
+        assert not first.done()
+        rig.ownership._readers[QUEUES[0]].cancel()
+        await first
+
+    simulated.run(run())
+
+
+def test_a_queue_that_another_member_may_read_is_not_waited_for() -> None:
+    async def run() -> None:
+        await Rig(delay=0.5).ownership.first_offsets()
 
     simulated.run(run())

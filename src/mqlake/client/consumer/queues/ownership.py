@@ -100,6 +100,13 @@ class Ownership:
         await self._announce_assigned()
         return is_done
 
+    async def first_offsets(self) -> None:
+        """Wait until each queue has the offset to begin at, or could not get it.
+
+        A queue that another member may still read is not waited for.
+        """
+        await asyncio.gather(*(held.is_begun.wait() for held in self))
+
     async def restart(
         self,
         offsets: Mapping[MessageQueue, int],
@@ -224,6 +231,9 @@ class Ownership:
         reading = self._parts.pulling.run(held, self._wanted[held.queue.topic], delay)
         self._readers[held.queue] = task = self._loop.create_task(reading)
         task.add_done_callback(log_failure)
+        task.add_done_callback(lambda _: held.is_begun.set())
+        if delay:
+            held.is_begun.set()
 
     async def _leave(self, queues: Sequence[MessageQueue]) -> bool:
         return all(await asyncio.gather(*map(self._leave_one, queues)))
