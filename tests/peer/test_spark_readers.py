@@ -13,10 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from mqlake.lake.files.compaction import merge
 from mqlake.lake.options import Format
-from mqlake.lake.tables.opening import open_table
-from tests.lake.tables.tables import COLUMNS, DAY, add, options, row
+from tests.peer.followed_table import Read, table
 from tests.peer.java_build import JavaMissingError, jars
 from tests.peer.python_build import PythonMissingError, environment
 
@@ -24,29 +22,6 @@ pytestmark = [pytest.mark.peer, pytest.mark.nightly]  # tests/lake reads them in
 
 HERE = Path(__file__).parent
 READERS = HERE / "spark_readers"
-COUNT = 20
-Read = list[tuple[str, int, int, str, str | None]]
-
-
-def table(path: Path, format_: Format) -> Read:
-    """Make a table: two commits, a third one with another column, and a compaction of the first;
-    return the rows of one topic, and of all from an offset on.
-    """
-    expected: Read = []
-    for number in range(3):
-        columns = COLUMNS if number < 2 else (*COLUMNS, "tags")
-        made = open_table(options(path, format_, columns=columns))
-        more = {} if number < 2 else {"tags": "late"}
-        places = range(number * COUNT, (number + 1) * COUNT)
-        rows = [row(one, "AB"[one % 2], 20_000 + number, **more) for one in places]
-        add(made, number, rows, columns)
-        if number == 1:
-            made.replace([merge(job) for job in made.merges(is_last=True)])
-        for one in places:
-            if one % 2 == 0 or one >= 30:
-                at = (20_000 + number) * DAY + one
-                expected.append(("AB"[one % 2], one, at, str(one), more.get("tags")))
-    return sorted(expected, key=lambda found: found[:2])
 
 
 def read(python: Path, format_: Format, path: Path, source: str) -> Read:
