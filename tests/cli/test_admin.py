@@ -191,6 +191,12 @@ def test_messages(admin: Admin, orders: list[dict[str, Any]]) -> None:
     assert "illegal characters" in error
 
 
+@pytest.mark.parametrize("command", ["consumerProgress", "consumerConnection"])
+def test_a_group_that_does_not_exist_is_one_line(admin: Admin, command: str) -> None:
+    why = "group nobody does not exist: no broker has its retry topic, %RETRY%nobody"
+    assert admin.fails(command, "-g", "nobody") == (2, f"mqlake: {why}\n")
+
+
 def test_groups(admin: Admin, orders: list[dict[str, Any]]) -> None:
     admin.commit(1, 1)
     (queue,) = (

@@ -53,6 +53,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "NOWHERE": str(root / "nowhere"),
         "KAFKA": str(log_directory()),
         "NEW": str(root / "new"),
+        "ARGUMENT": "STORE",
     }
 
 
@@ -85,6 +86,13 @@ def test_queries_of_kafka_logs(given: Options, line: str, places: dict[str, str]
     asked = {name: placed(text, places) for name, text in given.items()}
     with pytest.raises(MqlakeError) as raised:
         list(batch(KafkaLogDataSource, asked))
+    assert str(raised.value) == placed(line, places)
+
+
+@lines("open")
+def test_tables_without_spark(given: dict[str, Any], line: str, places: dict[str, str]) -> None:
+    with pytest.raises(MqlakeError) as raised:
+        mqlake.open(places["STORE"], **given)
     assert str(raised.value) == placed(line, places)
 
 

@@ -187,6 +187,13 @@ def test_nothing_matched(mqlake: Mqlake, options: list[str]) -> None:
     assert "time" in str(options) or said.out.startswith("Nothing matched")
 
 
+def test_a_mistyped_topic_names_the_nearest(mqlake: Mqlake) -> None:
+    path = store("rmq5-clean").path
+    ran = mqlake("query", path, "--topic", "TopcA", "--key", "key-1")
+    line = "Nothing matched: topic 'TopcA' does not exist; the nearest is TopicA.\n"
+    assert (ran.code, ran.out.lstrip(), ran.err) == (1, line, "")
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [

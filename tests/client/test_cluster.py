@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import msgspec
 import pytest
@@ -111,6 +112,23 @@ def test_a_name_server_that_says_nothing_is_not_waited_for_long(
 
     asyncio.run(run())
     assert timeouts == [3.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (["a:9876", "b:9876"], "name servers are one text, such as .*, not \\['a:9876', "),
+        ("a:9876,b:9876", "'a:9876,b:9876': addresses are separated by ;"),
+        ("a", "'a' is not an address of the form host:port"),
+    ],
+)
+def test_name_servers_that_are_given_in_another_form_are_one_line(given: Any, why: str) -> None:
+    async def run() -> None:
+        async with Cluster(given) as cluster:
+            await cluster.cluster_info()
+
+    with pytest.raises(MqlakeError, match=f"^{why}"):
+        asyncio.run(run())
 
 
 def test_no_name_server_answers() -> None:

@@ -22,7 +22,11 @@ from mqlake.client import (
 from mqlake.errors import MqlakeError
 from mqlake.formats.host import encode_host
 from mqlake.formats.message_id import encode_message_id
+from mqlake.query.live.connection import close_connections
+from mqlake.query.live.options import live_options
+from mqlake.query.live.plan import plan_batch
 from mqlake.testing import broker
+from tests.remoting.serving import serving
 
 
 @pytest.fixture
@@ -80,6 +84,32 @@ def test_a_name_server_that_does_not_know_the_topic_is_told_from_one_that_is_sil
             f"topic nowhere: no name server of {running.name_server} knows the topic "
             f"({closed}: Connection refused)"
         )
+
+
+def test_a_server_that_is_no_name_server_is_told_from_one() -> None:
+    """A broker of RocketMQ knows no requests for routes; one of mqlake knows some."""
+
+    async def run() -> None:
+        async with serving({}) as served:
+            why = (
+                f"{served.address}: this is not a name server, but perhaps a broker: give the "
+                "address of a name server, whose port is 9876 by default"
+            )
+            async with Producer(served.address) as producer:
+                with pytest.raises(NoRouteError) as sent:
+                    await producer.send(Message(topic="t", body=b"x"))
+            assert str(sent.value) == f"topic t: no name server answers: {why}"
+            async with Admin(served.address) as admin:
+                with pytest.raises(MqlakeError) as asked:
+                    await admin.cluster_info()
+            assert str(asked.value) == why
+            query = live_options({"nameServer": served.address}, streaming=False)
+            with pytest.raises(MqlakeError) as planned:
+                await asyncio.to_thread(plan_batch, query, ())
+            close_connections()
+            assert str(planned.value) == f"the list of topics: {why}"
+
+    asyncio.run(run())
 
 
 def test_a_message_id_of_a_closed_broker_names_the_unique_key_as_the_way_to_ask(

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from mqlake.client.cluster import Cluster
 from mqlake.errors import MqlakeError
 from mqlake.replica.master import FoundMaster, UnusableMasterError, find_master
 from mqlake.replica.options import ReplicaOptions
+from tests.remoting.serving import serving
 
 SETTINGS = {
     "brokerName": "broker-a",
@@ -62,6 +64,15 @@ def test_how_long_its_puts_wait() -> None:
 def test_masters_that_are_of_no_use(settings: dict[str, str], words: str) -> None:
     with pytest.raises(UnusableMasterError, match=words):
         found(**settings)
+
+
+def test_a_server_that_is_no_broker() -> None:
+    async def run() -> None:
+        async with serving({}) as served, Cluster(served.address) as cluster:
+            await find_master(cluster, ReplicaOptions(master=served.address, store=Path("store")))
+
+    with pytest.raises(UnusableMasterError, match=r" is not a broker: give a master's address, or"):
+        asyncio.run(run())
 
 
 @pytest.mark.parametrize(

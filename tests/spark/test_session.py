@@ -15,7 +15,7 @@ import pyspark
 import pytest
 
 from mqlake.errors import JobError
-from mqlake.spark.classic import ClassicSession, local_master
+from mqlake.spark.classic import YARN_SETTINGS, ClassicSession, local_master
 from mqlake.spark.session import open_session
 from tests.spark import tasks
 from tests.spark.servers import ROOT
@@ -51,6 +51,13 @@ def test_a_master_that_does_not_answer_is_one_line() -> None:
     # Before a session is tried, which would take a minute and fail with a trace.
     with pytest.raises(JobError, match=r"^no Spark master answers at spark://127.0.0.1:9:"):
         open_session("spark://127.0.0.1:9")
+
+
+def test_yarn_without_its_configuration_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in YARN_SETTINGS:
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(JobError, match=r"^yarn: set HADOOP_CONF_DIR to the directory of "):
+        open_session("yarn")
 
 
 def test_no_pyspark_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

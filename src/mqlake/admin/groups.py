@@ -123,8 +123,25 @@ def _rows(stats: ConsumeStats) -> list[QueueProgress]:
 async def _stats(
     admin: Admin, group: str, topic: str | None, missing: list[BrokerFailure] | None
 ) -> ConsumeStats:
-    brokers = await admin.brokers_of(RETRY_PREFIX + group)
+    brokers = await _brokers_of(admin, group)
     return await _stats_of(admin, brokers, group, topic, missing)
+
+
+async def _brokers_of(admin: Admin, group: str) -> Sequence[MasterBroker]:
+    """Return the brokers that know a group: those that have its retry topic.
+
+    Raises:
+        RemotingError: TOPIC_NOT_EXIST if none does.
+    """
+    try:
+        return await admin.brokers_of(RETRY_PREFIX + group)
+    except RemotingError as error:
+        if error.code != ResponseCode.TOPIC_NOT_EXIST:
+            raise
+        raise RemotingError(
+            error.code,
+            f"group {group} does not exist: no broker has its retry topic, {RETRY_PREFIX}{group}",
+        ) from None
 
 
 async def _stats_of(
@@ -228,7 +245,7 @@ async def connections(
     members: dict[str, Member] = {}
     found = ConsumerConnections()
     failure: RemotingError | None = None
-    brokers = await admin.brokers_of(RETRY_PREFIX + group)
+    brokers = await _brokers_of(admin, group)
     for answer in await read_each(brokers, read, missing):
         if isinstance(answer, RemotingError):
             failure = answer

@@ -44,6 +44,7 @@ from mqlake.cli.commands.kafka import dump, lookup, rebuild_index, recover
 from mqlake.cli.commands.kafka import inspect as inspect_kafka
 from mqlake.cli.commands.kafka import verify as verify_kafka
 from mqlake.cli.options import UsageError
+from mqlake.cli.usage.advice import advice
 from mqlake.errors import MqlakeError
 from mqlake.exports import missing_extra
 
@@ -156,7 +157,7 @@ def run(arguments: Sequence[str]) -> int:
 def _reason(error: Exception, arguments: Sequence[str]) -> str:
     match error:
         case typer.TyperException():
-            return f"{error.format_message().rstrip('.')} (see {_help_for(arguments)})"
+            return f"{advice(error)} (see {_help_for(arguments)})"
         case UsageError():
             return f"{error} (see {_help_for(arguments)})"
         case MqlakeError():

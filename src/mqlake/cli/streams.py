@@ -89,8 +89,12 @@ class RateReport:
 
     def begin(self, topic: str) -> None:
         """Report that messages are awaited: a topic may get none for a long time."""
+        self.tell(f"waiting for messages of {topic}")
+
+    def tell(self, line: str) -> None:
+        """Report something else, in a line."""
         if self.is_wanted:
-            self._write(f"mqlake: waiting for messages of {topic}")
+            self._write(f"mqlake: {line}")
 
     def add(self, count: int = 1) -> None:
         """Count messages, and report the rate once a second."""
@@ -125,6 +129,21 @@ def begin_at(where: str) -> int | Literal["first", "last"]:
     if where.isascii() and where.isdigit():
         return int(where)
     raise UsageError(f"--from needs earliest, latest or milliseconds since 1970, not {where!r}")
+
+
+def check_sql(condition: str) -> None:
+    """Refuse a condition that no broker accepts: a consumer would ask again and again.
+
+    Raises:
+        UsageError: it is not SQL92 as brokers have it.
+    """
+    from mqlake.broker.filter.sql92.parser import compile_expression
+    from mqlake.broker.filter.sql92.tokens import ExpressionError
+
+    try:
+        compile_expression(condition)
+    except ExpressionError as error:
+        raise UsageError(f"--sql: {error}") from None
 
 
 def run_reported(work: Callable[[asyncio.Event], Awaitable[T]], shown: RateReport) -> T:

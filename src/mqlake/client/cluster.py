@@ -10,11 +10,13 @@ from collections.abc import Callable, Mapping
 from typing import Self
 
 from mqlake.client.awaited_servers import WatchedClient
+from mqlake.client.errors import ClientError
 from mqlake.errors import MqlakeError
 from mqlake.protocol.bodies.route import BrokerData, ClusterInfo, TopicRouteData
 from mqlake.protocol.body import decode_answer
-from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Body, Command, request
+from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.header import Header
 from mqlake.protocol.headers.namesrv import GetRouteInfoHeader
 from mqlake.protocol.signature import Credentials
@@ -29,6 +31,21 @@ TIMEOUT = 10.0
 """Seconds within which a server must answer."""
 _ROUTE_TIMEOUT = 3.0
 """Seconds within which each name server must return a topic's route, if all are asked."""
+
+_OF_EACH = frozenset(
+    (
+        RequestCode.GET_ROUTEINFO_BY_TOPIC,
+        RequestCode.GET_BROKER_CLUSTER_INFO,
+        RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER,
+    )
+)
+"""Requests that every name server serves."""
+
+NO_NAME_SERVER = (
+    "this is not a name server, but perhaps a broker: give the address of a name server, whose"
+    " port is 9876 by default"
+)
+"""What to do about a server that does not know these requests."""
 
 
 class MasterBroker:
@@ -52,7 +69,11 @@ class Cluster:
 
     Attributes:
         client: the client for the connections.
-        silent: the name servers that did not answer the last request for a route, and why.
+        silent: the name servers that did not answer the last request for a route, and why; also
+            the servers that are not name servers.
+
+    Raises:
+        ClientError: the name servers are not a text.
     """
 
     def __init__(
@@ -63,7 +84,7 @@ class Cluster:
         tls: ClientTls | None = None,
         credentials: Credentials | None = None,
     ) -> None:
-        self.name_servers = [part.strip() for part in name_servers.split(";") if part.strip()]
+        self.name_servers = _addresses(name_servers)
         self.client = WatchedClient(handlers, opened=opened, tls=tls, credentials=credentials)
         self.silent: dict[str, MqlakeError] = {}
 
@@ -120,10 +141,26 @@ class Cluster:
         failure: MqlakeError = MqlakeError('no name server is given: pass "host:port"')
         for address in self.name_servers:
             try:
-                return await self.ask(address, code, header, body)
+                return await self._ask_name_server(address, code, header, body)
             except (ConnectionFailedError, RequestTimeoutError) as error:
                 failure = error
         raise failure
+
+    async def _ask_name_server(
+        self,
+        address: str,
+        code: RequestCode,
+        header: Header | None = None,
+        body: Body = b"",
+        seconds: float = TIMEOUT,
+    ) -> Command:
+        """Return the answer of a name server, as `ask`; say if the server is something else."""
+        try:
+            return await self.ask(address, code, header, body, seconds)
+        except RemotingError as error:
+            if not _serves_no_routes(error) or code not in _OF_EACH:
+                raise
+            raise RemotingError(error.code, f"{address}: {NO_NAME_SERVER}") from None
 
     # The addresses of brokers
 
@@ -176,7 +213,7 @@ class Cluster:
         for address in self.name_servers:
             try:
                 code, header = RequestCode.GET_ROUTEINFO_BY_TOPIC, _route_of(topic)
-                answer = await self.ask(address, code, header, seconds=_ROUTE_TIMEOUT)
+                answer = await self._ask_name_server(address, code, header, seconds=_ROUTE_TIMEOUT)
                 self.silent.pop(address, None)
                 return decode_answer(TopicRouteData, answer.body)
             except (ConnectionFailedError, RequestTimeoutError) as error:
@@ -184,6 +221,8 @@ class Cluster:
                 _log.debug("name server %s: no route of %s: %s", address, topic, error)
             except MqlakeError as error:
                 self.silent.pop(address, None)
+                if _serves_no_routes(error):
+                    self.silent[address] = error
                 _log.debug("name server %s: no route of %s: %s", address, topic, error)
         return None
 
@@ -211,6 +250,20 @@ class Cluster:
         if not found:
             raise MqlakeError(f"topic {topic}: none of its brokers has a master now")
         return found[0]
+
+
+def _addresses(name_servers: object) -> list[str]:
+    if not isinstance(name_servers, str):
+        raise ClientError(
+            f'name servers are one text, such as "names-1:9876;names-2:9876", not {name_servers!r}'
+        )
+    return [part.strip() for part in name_servers.split(";") if part.strip()]
+
+
+def _serves_no_routes(error: MqlakeError) -> bool:
+    return (
+        isinstance(error, RemotingError) and error.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+    )
 
 
 def _route_of(topic: str) -> GetRouteInfoHeader:

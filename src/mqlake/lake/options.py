@@ -161,7 +161,10 @@ def target_of(name: str, checkpoint: Path | None, format_: str) -> tuple[Path, s
         FormatError: the place or the format cannot be used.
     """
     if "://" not in name or name.startswith("file://"):
-        return Path(name.removeprefix("file://")).absolute(), None
+        directory = Path(name.removeprefix("file://")).absolute()
+        if format_ != "store":
+            _check_outside(directory)
+        return directory, None
     given, _, rest = name.partition("://")
     scheme, key = ALIASES.get(given, given), rest.rstrip("/")
     container, _, host = key.rpartition("@") if scheme == "abfss" else ("-", "", key)
@@ -178,6 +181,14 @@ def target_of(name: str, checkpoint: Path | None, format_: str) -> tuple[Path, s
     if checkpoint is None:
         raise FormatError(f"--out {name}: give a local or mounted directory as --checkpoint, too")
     return checkpoint.absolute() / "table" / key.rpartition("/")[2], f"{scheme}://{key}"
+
+
+def _check_outside(directory: Path) -> None:
+    for above in (directory, *directory.parents):
+        if (above / "commitlog").is_dir():
+            raise FormatError(
+                f"--out {directory}: {above} is a store of RocketMQ: give a directory outside of it"
+            )
 
 
 def _shown(url: str) -> str:

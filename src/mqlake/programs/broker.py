@@ -21,6 +21,7 @@ from mqlake.metrics.publishing import NOWHERE, publish_as_set
 from mqlake.namesrv.name_server import NameServer
 from mqlake.namesrv.settings import NamesrvSettings
 from mqlake.programs.kernels import load_kernels
+from mqlake.remoting.errors import CannotListenError
 from mqlake.storage.clock import Clock
 from mqlake.storage.local import LocalDirectory
 from mqlake.store import MessageStore
@@ -219,7 +220,7 @@ class BrokerProgram:
         )
         try:
             port = await names.start()
-        except MqlakeError as error:
+        except CannotListenError as error:
             raise MqlakeError(
                 f"name server: {error}; name a running one with namesrvAddr, or choose another port"
             ) from error

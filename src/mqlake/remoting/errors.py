@@ -13,5 +13,9 @@ class ConnectTimeoutError(ConnectionFailedError):
     """The connection was neither established nor refused within the given time."""
 
 
+class CannotListenError(MqlakeError):
+    """A server cannot listen on its address, for example because another one does."""
+
+
 class RequestTimeoutError(MqlakeError):
     """No answer arrived within the given time."""

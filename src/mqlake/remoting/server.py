@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
-from mqlake.errors import MqlakeError
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.errors import CannotListenError
 from mqlake.remoting.latencies import Latencies
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.listening import stop_listening
@@ -137,7 +137,8 @@ class RemotingServer:
         """Listen on a port, 0 for any free one; return it. May be called for several ports.
 
         Raises:
-            MqlakeError: the server cannot listen on the address, or a file for TLS cannot be used.
+            CannotListenError: another server listens on the address, or it is not this machine's.
+            MqlakeError: a file for TLS cannot be used.
         """
         loop = asyncio.get_running_loop()
         await self._tls.start()
@@ -153,7 +154,7 @@ class RemotingServer:
             server = await loop.create_server(self._accept, host, port, backlog=_BACKLOG)
         except OSError as error:
             reason = os.strerror(error.errno) if error.errno else str(error)
-            raise MqlakeError(f"cannot listen on {host}:{port}: {reason}") from None
+            raise CannotListenError(f"cannot listen on {host}:{port}: {reason}") from None
         self._servers.append(server)
         return int(server.sockets[0].getsockname()[1])
 

@@ -8,7 +8,8 @@ import msgspec
 
 from mqlake.client.cluster import Cluster
 from mqlake.errors import MqlakeError
-from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.errors import RemotingError
 from mqlake.replica.options import ReplicaOptions
 from mqlake.store.bounds import LAST_PORT
 from mqlake.store.settings import parse_properties
@@ -55,7 +56,15 @@ async def find_master(cluster: Cluster, options: ReplicaOptions) -> FoundMaster:
     if ":" not in options.master and not cluster.name_servers:
         raise UnusableMasterError(f"{options.master}: name a name server, with -n HOST:PORT")
     address = (await cluster.broker(options.master)).address
-    answer = await cluster.ask(address, RequestCode.GET_BROKER_CONFIG, seconds=_SECONDS)
+    try:
+        answer = await cluster.ask(address, RequestCode.GET_BROKER_CONFIG, seconds=_SECONDS)
+    except RemotingError as error:
+        if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+            raise
+        raise UnusableMasterError(
+            f"{address} is not a broker: give a master's address, or its name and a name server"
+            " (-n)"
+        ) from None
     values = parse_properties(bytes(answer.body).decode("utf-8", "replace"))
     role = values.get("brokerRole", "")
     if role == "SLAVE":

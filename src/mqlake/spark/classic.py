@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tempfile
@@ -25,6 +26,8 @@ ATTEMPTS = 4
 """Attempts of a task; local masters take it as their second number, otherwise they try once."""
 
 LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:, *(\d+))?\])?")
+YARN_SETTINGS = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR", "SPARK_HOME")
+"""Variables of which Spark needs one to find YARN: the last two, with files that set the first."""
 CLUSTER = re.compile(r"spark://|k8s://|yarn$|local-cluster\[")
 STANDALONE_PORT = 7077
 STDERR = 2
@@ -147,6 +150,10 @@ def open_cluster(
         raise JobError(
             f"{master!r} is not a Spark master: use local[n], spark://host:port, yarn, "
             "k8s://… or sc://host:port"
+        )
+    if master == "yarn" and not any(os.environ.get(name) for name in YARN_SETTINGS):
+        raise JobError(
+            "yarn: set HADOOP_CONF_DIR to the directory of the cluster's configuration files"
         )
     if master.startswith("spark://"):
         require_server("Spark master", master, STANDALONE_PORT)

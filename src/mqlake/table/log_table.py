@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from mqlake.errors import FormatError, StoreError
+from mqlake.errors import FormatError
 from mqlake.jobs.local import cores
 from mqlake.query.store.options import read_options
 from mqlake.query.stores.places import are_many, with_one_path
 from mqlake.query.stores.stores import find_stores
-from mqlake.storage.shown_url import shown_url
 from mqlake.table.given_options import option_texts
 from mqlake.table.log_rows import LogRows
 from mqlake.table.where import Filter, parse_filters
@@ -62,8 +61,6 @@ def open(  # noqa: A001 (users write mqlake.open)
         if are_many(given)
         else (read_options(with_one_path(given), streaming=False),)
     )
-    if not stores:
-        raise StoreError(f"{shown_url(str(path))}: no store matches this pattern")
     if are_many(given) and stores[0].table is not None:
         raise FormatError("option table: only Spark reads the logs of several stores and a table")
     return LogTable(stores, parse_filters(where), threads or cores())

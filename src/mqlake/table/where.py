@@ -13,7 +13,7 @@ import importlib
 import operator
 from collections.abc import Collection, Iterable
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
 
@@ -39,6 +39,7 @@ _COMPARISONS = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+_PARTS = 3
 _OPERATORS = (*_COMPARISONS, "in", "not in")
 
 
@@ -62,11 +63,30 @@ def parse_filters(filters: Iterable[Filter]) -> Where:
     Raises:
         FormatError: a column or an operator does not exist, or a value has another type.
     """
-    parsed = [_parse(*one) for one in filters]
+    parsed = [_parse(*one) for one in _checked(filters)]
     pushed = tuple(condition for _, _, condition in parsed if condition is not None)
     expressions = [expression for _, expression, _ in parsed]
     columns = frozenset(column for column, _, _ in parsed)
     return Where(pushed, reduce(operator.and_, expressions) if expressions else None, columns)
+
+
+def _checked(filters: object) -> list[Filter]:
+    """Return filters, each of which has three parts.
+
+    Raises:
+        FormatError: they are something else, such as one filter alone or a condition in SQL.
+    """
+    is_listed = isinstance(filters, Iterable) and not isinstance(filters, str)
+    listed: list[Any] = list(cast("Iterable[Any]", filters)) if is_listed else []
+    if not is_listed or not all(map(_has_parts, listed)):
+        raise FormatError(
+            f'where={filters!r} is not a list of filters, such as [("topic", "=", "Orders")]'
+        )
+    return listed
+
+
+def _has_parts(one: Any) -> bool:
+    return isinstance(one, list | tuple) and len(one) == _PARTS
 
 
 def _parse(name: str, comparison: str, value: Any) -> tuple[str, Any, Condition | None]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from mqlake.client import Message
@@ -132,3 +134,11 @@ def test_messages_of_different_kinds_do_not_share_a_batch() -> None:
 def test_invalid_messages_are_refused(message: Message) -> None:
     with pytest.raises(FormatError):
         Outgoings(KEYS, lambda: 0, None, 1000).single(message)
+
+
+@pytest.mark.parametrize("body", ["text", {"order": 1}])
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_body_that_is_not_bytes_is_one_line(body: Any, count: int) -> None:
+    messages = [Message(topic="t", body=b"first")] * (count - 1) + [Message(topic="t", body=body)]
+    with pytest.raises(FormatError, match=f"topic t: a body is bytes, not {type(body).__name__}: "):
+        list(Outgoings(KEYS, lambda: 0, None, 1000).groups(messages, 1000))

@@ -152,6 +152,11 @@ def message_of(error: pytest.ExceptionInfo[BaseException]) -> str:
             "the sink has no column 'keyz'; the nearest is keys",
         ),
         (
+            ["'b' as value", "'t' as topic"],
+            {},
+            "the sink has no column 'value'; Kafka's value is body here",
+        ),
+        (
             ["'b' as body", "1.5 as topic"],
             {},
             "column topic has type decimal(2,1); it must be string",

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mqlake.cli.options import LogForm, Override, settings_given
+from mqlake.cli.options import LogForm, Override, UsageError, settings_given
 from mqlake.cli.progress import logged_loading
 
 if TYPE_CHECKING:
@@ -101,6 +101,8 @@ def broker(
     from mqlake.programs.logs import LogFormat
     from mqlake.programs.serve import serve
 
+    if store is not None and store.exists() and not store.is_dir():
+        raise UsageError(f"--store {store}: this is a file; a store is a directory")
     given = settings_given(override)
     options = {
         "storePathRootDir": store,

@@ -23,6 +23,7 @@ from mqlake.cli.streams import (
     Tags,
     Topic,
     begin_at,
+    check_sql,
     or_told,
     read_all_queues,
     run_reported,
@@ -77,6 +78,8 @@ def consume(
 
     if sql is not None and tags != "*":
         raise UsageError("--tags and --sql cannot be combined")
+    if sql is not None:
+        check_sql(sql)
     wanted = tags if sql is None else Sql(sql)
     settings = ConsumerSettings(consume_from=begin_at(begin))
     shown = RateReport("read", wanted=progress)

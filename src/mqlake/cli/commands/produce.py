@@ -10,6 +10,7 @@ too.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mqlake.cli.access import chosen
-from mqlake.cli.options import Json, Progress, settings_given
+from mqlake.cli.options import Json, Progress, UsageError, settings_given
 from mqlake.cli.output import write_json
 from mqlake.cli.streams import DEFAULT_NAMES, Names, RateReport, Topic, or_told, run_reported
 from mqlake.errors import MqlakeError
@@ -78,6 +79,10 @@ def produce(
     json: Json = False,
 ) -> int:
     """Send each line of a file, or of stdin, as a message to a topic."""
+    if file is not None and not file.exists():
+        raise UsageError(
+            f"{file}: no such file; to send a text: echo TEXT | mqlake produce {topic}"
+        )
     from mqlake.cli.lines import open_lines
     from mqlake.client import Message
     from mqlake.client.message_json import message_from_json
@@ -94,6 +99,8 @@ def produce(
     shown = RateReport("sent", wanted=progress)
 
     async def work(told: asyncio.Event) -> None:
+        if file is None and sys.stdin.isatty():
+            shown.tell("each line that you type becomes a message; Ctrl-D ends")
         with open_lines(file) as lines:
             await _send(names, lines, made, rate, shown, told)
 

@@ -55,6 +55,7 @@ def query(
         directory = open_place(store, archive, override)
         with StoreReader.open(directory, dialect=Dialect(dialect) if dialect else None) as reader:
             answer = question.ask(reader, asked)
+            topics = [] if answer.matched or json else reader.topics()
     if json:
         from mqlake.formats.message_json import to_json
 
@@ -63,5 +64,14 @@ def query(
     else:
         from mqlake.cli.views.messages import view
 
-        draw(view(answer))
+        draw(view(answer, _unknown(asked.topic, topics)))
     return 0 if answer.matched else NOTHING_MATCHED
+
+
+def _unknown(topic: str | None, topics: list[str]) -> str | None:
+    """Return that a topic has no queue in the store; None if it has, or the store has no topics."""
+    if topic is None or not topics or topic in topics:
+        return None
+    from mqlake.query.reading.parsing import suggestion
+
+    return f"topic {topic!r} does not exist; {suggestion(topic, topics)}"

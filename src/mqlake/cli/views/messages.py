@@ -27,16 +27,22 @@ ROW_PREVIEW = 40
 PREVIEW = 2000
 
 
-def view(answer: Answer) -> Iterator[RenderableType]:
-    """Yield the messages, and a line about the answer."""
+def view(answer: Answer, why_none: str | None = None) -> Iterator[RenderableType]:
+    """Yield the messages, and a line about the answer.
+
+    Args:
+        why_none: why there are no messages, if that is known.
+    """
     if len(answer.records) == 1:
         yield _fields(answer.records[0])
     elif answer.records:
         yield _table(answer.records)
-    yield note(_summary(answer))
+    yield note(_summary(answer, why_none))
 
 
-def _summary(answer: Answer) -> str:
+def _summary(answer: Answer, why_none: str | None) -> str:
+    if why_none is not None:
+        return f"Nothing matched: {printable(why_none)}."
     if "offset" in answer.extra:
         found = "whose message is shown" if answer.records else "where no message is"
         return f"Queue offset {answer.extra['offset']}, {found}."

@@ -16,6 +16,8 @@ one, or at a time in milliseconds since 1970.
 
 FOREVER = 2**31 - 1
 _DEFAULT_RETRIES = 16
+_STARTS = {"earliest": "first", "latest": "last"}
+"""What `mqlake consume` and Spark call the starts."""
 
 
 class ConsumerSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +46,9 @@ class ConsumerSettings(msgspec.Struct, frozen=True, kw_only=True):
             through the retry topic, so that it does not hold up the group's offset; not in order.
         trace: whether each message is recorded in RocketMQ's trace topic, or the topic for that.
         close_timeout: seconds within which handlers must end when the consumer is closed.
+
+    Raises:
+        ClientError: `consume_from` is none of its values.
     """
 
     in_order: bool = False
@@ -65,6 +70,14 @@ class ConsumerSettings(msgspec.Struct, frozen=True, kw_only=True):
     handling_timeout: float = 15 * 60.0
     close_timeout: float = 10.0
     trace: bool | str = False
+
+    def __post_init__(self) -> None:
+        start: object = self.consume_from
+        if isinstance(start, int) or start in _STARTS.values():
+            return
+        meant = _STARTS.get(str(start))
+        right = repr(meant) if meant else "'last', 'first' or milliseconds since 1970"
+        raise ClientError(f"consume_from={start!r}: give {right}")
 
     @property
     def takes_locks(self) -> bool:

@@ -132,9 +132,10 @@ class Outgoings:
             more: further properties.
 
         Raises:
-            FormatError: the message cannot be sent: it is too long, or its properties are
-                ambiguous.
+            FormatError: the message cannot be sent: it is too long, its body is not bytes, or its
+                properties are ambiguous.
         """
+        _check_body(message.topic, message.body)
         properties = message.all_properties()
         if more:
             properties |= more
@@ -233,7 +234,13 @@ class Outgoings:
         return encode_properties(properties)
 
     def _batch(self, batch: OpenBatch) -> Outgoing:
-        topic, body = batch.first.topic, encode_batch(batch.parts)
+        topic = batch.first.topic
+        try:
+            body = encode_batch(batch.parts)
+        except TypeError:
+            for _, part, _ in batch.parts:
+                _check_body(topic, part)
+            raise
         self._check(topic, len(body))
         # RocketMQ 4.9 gives each message the batch's properties, too: hence no key here, unlike
         # upstream.
@@ -256,6 +263,14 @@ class Outgoings:
             raise FormatError(
                 f"topic {topic}: a message of {size} bytes exceeds the maximum of {self._most}"
             )
+
+
+def _check_body(topic: str, body: object) -> None:
+    if not isinstance(body, bytes | bytearray | memoryview):
+        raise FormatError(
+            f"topic {topic}: a body is bytes, not {type(body).__name__}: encode a text with"
+            " text.encode()"
+        )
 
 
 def _plain_batch(

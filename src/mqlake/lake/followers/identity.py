@@ -153,7 +153,7 @@ def in_use(directory: Path) -> Generator[None]:
         try:
             held.enter_context(OwnerLock(directory))
         except StoreError:
-            raise JobError(f"{directory}: in use by another mqlake follow") from None
+            raise JobError(f"{directory}: in use by another mqlake follow: stop it first") from None
         yield
 
 
@@ -167,14 +167,17 @@ def _identity(options: FollowOptions) -> CheckpointIdentity:
     found = _read(path, CheckpointIdentity)
     if found is None:
         if (options.checkpoint / "offsets").exists():
-            raise JobError(f"{options.checkpoint}: this is the checkpoint of another query")
+            raise JobError(
+                f"{options.checkpoint}: this is the checkpoint of another query: give another"
+                " --checkpoint"
+            )
         _refuse_second(options, followers, new.store)
         _write(path, new)
         found = new
     if (found.store, found.target) != (new.store, new.target):
         raise JobError(
             f"{options.checkpoint}: this checkpoint is that of {found.store} into the "
-            f"{found.target}: give another --checkpoint"
+            f"{found.target}: give those, or another --out or --checkpoint"
         )
     note = followers / f"{found.id}.json"
     known = _read(note, Follower) or Follower(found.store, "", upsert_by=options.upsert_by)

@@ -19,7 +19,12 @@ _ADDRESS = re.compile(r".+:\d{1,5}")
 
 def _addresses(value: str) -> str:
     """Accept addresses of name servers."""
+    if "," in value:
+        raise ValueError("addresses separated by ;")
     for address in filter(None, (part.strip() for part in value.split(";"))):
+        scheme, sign, rest = address.partition("://")
+        if sign:
+            raise ValueError(f"host:port without {scheme}://, as in {rest.rstrip('/')}")
         if not _ADDRESS.fullmatch(address):
             raise ValueError(f"host:port, as in {address.rstrip(':')}:9876")
     return text(value)

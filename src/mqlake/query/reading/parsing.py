@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mqlake.errors import FormatError
-from mqlake.query.reading.foreign_options import foreign_option
+from mqlake.query.reading.foreign_options import foreign_column, foreign_option
 
 _LOOKS_LIKE_SECONDS = range(10**9, 10**10)
 """Seconds of the years 2001 to 2286; as milliseconds, days of early 1970."""
@@ -129,7 +129,7 @@ def known_columns(names: Sequence[str], columns: Sequence[str]) -> tuple[str, ..
     known = {name.lower(): name for name in columns}
     for number, name in enumerate(names):
         if name.lower() not in known:
-            found = suggestion(name, columns)
+            found = foreign_column(name, columns) or suggestion(name, columns)
             raise FormatError(f"there is no column {name[:200]!r}; {found}")
         if name.lower() in (other.lower() for other in names[:number]):
             raise FormatError(f"column {name} is named twice")

@@ -28,10 +28,13 @@ _MOST = 10_000
 
 
 class Places(NamedTuple):
-    """The paths of stores, and whether more may be found later."""
+    """The paths of stores, whether more may be found later, and the paths and patterns that were
+    given.
+    """
 
     paths: tuple[str, ...]
     has_pattern: bool
+    given: tuple[str, ...]
 
 
 def are_many(given: Mapping[str, str]) -> bool:
@@ -59,7 +62,7 @@ def find_places(given: Mapping[str, str]) -> Places:
     for text in texts:
         paths = _matching(text, given) if _is_pattern(text) else [text]
         found.update(dict.fromkeys(paths))
-    return Places(tuple(found), any(map(_is_pattern, texts)))
+    return Places(tuple(found), any(map(_is_pattern, texts)), tuple(texts))
 
 
 def _texts(given: Mapping[str, str]) -> list[str]:

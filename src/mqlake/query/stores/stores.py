@@ -65,7 +65,8 @@ def find_stores(given: Mapping[str, str], *, streaming: bool) -> Stores:
     Raises:
         FormatError: options are wrong, two stores have the same name, or options name a broker
             without a store.
-        StoreError: a store cannot be opened, or two are the same one.
+        StoreError: a store cannot be opened, or two are the same one; or, for a batch query, no
+            store matches a pattern.
     """
     check_many(given)
     places = find_places(given)
@@ -86,6 +87,12 @@ def find_stores(given: Mapping[str, str], *, streaming: bool) -> Stores:
         for name, path in sorted(by_name.items())
         if _is_assigned(given, name)
     }
+    if not options and not streaming:
+        patterns = ", ".join(map(shown_url, places.given))
+        raise StoreError(
+            f"{patterns}: no store matches this pattern: a store is a directory with commitlog/ in"
+            " it"
+        )
     return Stores(options, places.has_pattern)
 
 

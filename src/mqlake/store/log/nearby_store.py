@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -28,11 +29,19 @@ def why_no_store(path: str) -> str:
         return NO_LOG
     given = Path(path).absolute()
     if not given.exists():
-        return "the directory does not exist"
+        return f"the directory does not exist{_of_the_shell(path)}"
     try:
         return _by_its_surroundings(given)
     except OSError:
         return f"there is no {DIRECTORY}/ in it, as far as it can be read"
+
+
+def _of_the_shell(path: str) -> str:
+    """Return what to give instead of a path that only a shell understands; "" for others."""
+    meant = os.path.expandvars(f"$HOME{path[1:]}" if path.startswith("~/") else path)
+    if meant == path or not Path(meant).is_dir():
+        return ""
+    return f": only a shell replaces ~ and variables; give {meant}"
 
 
 def _by_its_surroundings(given: Path) -> str:

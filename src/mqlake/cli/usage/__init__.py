@@ -1,0 +1,1 @@
+"""What to type instead of a command line that the parser refuses."""
