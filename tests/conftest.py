@@ -11,6 +11,7 @@ from hypothesis import settings
 
 from mqlake.programs import ports
 from tests import half_full_disk, leaks
+from tests.imports import import_in_shares
 from tests.memory import FreedMemory
 from tests.patience import connect_patiently
 from tests.scheduling import Scheduling, place
@@ -47,9 +48,11 @@ def pytest_configure(config: pytest.Config) -> None:
     os.setpriority = lambda *_: None  # type: ignore[assignment]
 
 
-def pytest_collection() -> None:
+def pytest_collection(session: pytest.Session) -> None:
     """Let no garbage collection look at the tests again and again while they are collected."""
     gc.disable()
+    if session.config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+        import_in_shares(session.config.rootpath)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

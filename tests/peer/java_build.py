@@ -11,12 +11,15 @@ import hashlib
 import os
 import shutil
 import subprocess
+import zipfile
 from pathlib import Path
 
 from mqlake.spark.launch import QUICK_START
 
 BUILD = Path(__file__).parents[2] / "build"
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:2.8"
+PROGRAM = "program.jar"
+"""What is compiled, and the resources beside the sources: class archives know jars only."""
 UNREACHABLE = ("Could not transfer artifact", "Cannot access", "Unknown host")
 
 
@@ -35,6 +38,7 @@ def build(source: Path, version: str | None = None) -> str:
     """
     output = BUILD / (f"{source.name}-{version}" if version else source.name)
     libraries, classes, stamp = output / "jars", output / "classes", output / "built"
+    program = output / PROGRAM
     output.mkdir(parents=True, exist_ok=True)
     with (output / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -42,8 +46,12 @@ def build(source: Path, version: str | None = None) -> str:
         if not stamp.exists() or stamp.read_text() != digest:
             _fetch(source / "pom.xml", libraries, version)
             _compile(source, libraries, classes)
+            for outdated in (program, *output.glob("*.jsa")):
+                outdated.unlink(missing_ok=True)
             stamp.write_text(digest)
-    return f"{classes}:{source}:{libraries}/*"  # resources lie beside the sources
+        if not program.exists():
+            _pack(source, classes, program)
+    return f"{program}:{libraries}/*"
 
 
 def jars(source: Path) -> Path:
@@ -61,6 +69,17 @@ def _digest(source: Path) -> str:
     for path in sorted(source.glob("*.*")):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
+
+
+def _pack(source: Path, classes: Path, program: Path) -> None:
+    """Write a jar with all classes, and with what lies beside the sources."""
+    unfinished = program.with_suffix(".unfinished")
+    with zipfile.ZipFile(unfinished, "w") as jar:
+        for root in (classes, source):
+            for path in sorted(root.rglob("*")):
+                if path.is_file() and path.suffix != ".java" and path.name != "pom.xml":
+                    jar.write(path, path.relative_to(root))
+    unfinished.rename(program)
 
 
 def _fetch(pom: Path, jars: Path, version: str | None) -> None:

@@ -15,6 +15,7 @@ from benchmarks.peer import Peer
 
 from mqlake.spark.launch import QUICK_START
 from tests.peer.java_build import build
+from tests.peer.java_start import java, keep_classes
 from tests.peer.rocketmq_cluster import free_ports
 
 SOURCE = Path(__file__).parent / "kafka"
@@ -79,11 +80,12 @@ class Broker:
             _PROPERTIES.format(port=self._port, controller=controller, logs=self.logs)
         )
         self._process: subprocess.Popen[bytes] | None = None
-        self._java = ["java", *options]
-        self._classes = build(SOURCE, version)
+        classes = build(SOURCE, version)
+        words = [*options, "-Xmx512m"]
+        self._command = java(classes, words, "kafka.Kafka", self._settings)
         words = ["format", "-t", CLUSTER_ID, "-c", str(self._settings)]
         subprocess.run(
-            ["java", *QUICK_START, "-cp", self._classes, "kafka.tools.StorageTool", *words],
+            ["java", *QUICK_START, "-cp", classes, "kafka.tools.StorageTool", *words],
             check=True,
             capture_output=True,
         )
@@ -102,11 +104,7 @@ class Broker:
         if self._process is not None:
             return
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [*self._java, "-Xmx512m", "-cp", self._classes, "kafka.Kafka", str(self._settings)],
-                stdout=log,
-                stderr=log,
-            )
+            self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
         until = time.monotonic() + START
         while not self._listens():
             if self._process.poll() is not None or time.monotonic() > until:
@@ -117,6 +115,7 @@ class Broker:
     def stop(self) -> None:
         """Stop the process in good order."""
         if self._process is not None:
+            keep_classes(self._command, self._process.pid)
             self._process.terminate()
             self._process.wait(STOP)
             self._process = None
@@ -124,6 +123,7 @@ class Broker:
     def kill(self) -> None:
         """End the process as kill -9 does."""
         if self._process is not None:
+            keep_classes(self._command, self._process.pid)
             self._process.kill()
             self._process.wait()
             self._process = None

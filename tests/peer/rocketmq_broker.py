@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from tests.peer.java_build import build
+from tests.peer.java_start import java, keep_classes
 from tests.peer.rocketmq_cluster import CALM, PATIENT, QUICK, free_ports
 from tests.peer.rocketmq_store import OPENED
 
@@ -48,8 +49,8 @@ class Broker:
         config.write_text("".join(f"{name}={value}\n" for name, value in values.items()))
         opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
         homes = [f"-Duser.home={directory}", f"-Drocketmq.home.dir={directory}"]
-        options = [*QUICK, *opens, *homes, "-cp", build(SOURCE)]
-        self._command = ["java", *options, "Broker", "-c", str(config)]
+        options = [*QUICK, *opens, *homes]
+        self._command = java(build(SOURCE), options, "Broker", "-c", config)
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -76,6 +77,7 @@ class Broker:
         process = self._process
         assert process is not None
         assert process.stdin is not None
+        keep_classes(self._command, process.pid)
         process.stdin.close()
         try:
             process.wait(STOP)
@@ -87,6 +89,7 @@ class Broker:
     def kill(self) -> None:
         """End it at once; a broker that stops in good order takes its time."""
         assert self._process is not None
+        keep_classes(self._command, self._process.pid)
         self._process.kill()
         self._process.wait()
 

@@ -14,6 +14,7 @@ from benchmarks.peer import Peer
 
 from mqlake.spark.launch import QUICK_START
 from tests.peer.java_build import build, jars
+from tests.peer.java_start import java, keep_classes
 
 SOURCE = Path(__file__).parent / "rocketmq_client"
 EXAMPLES = Path(__file__).parent / "rocketmq_examples"
@@ -55,11 +56,13 @@ class Clients:
         }
         options = ["-Xmx256m", *QUICK_START]
         options += [f"-D{name}={value}" for name, value in properties.items()]
-        command = ["java", *options, "-cp", path, "Peer"]
-        self._jvm = Peer(f"clients {version}", command, directory / "clients.stderr", directory)
+        self._command = java(path, options, "Peer")
+        log = directory / "clients.stderr"
+        self._jvm = Peer(f"clients {version}", self._command, log, directory)
 
     def close(self) -> None:
         """Stop the JVM."""
+        keep_classes(self._command, self._jvm.pid)
         self._jvm.close()
 
     def mqadmin(self, names: str, commands: Sequence[Sequence[str]]) -> list[str]:

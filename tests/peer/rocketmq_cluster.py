@@ -11,6 +11,7 @@ from mqlake.broker.settings import FAST_PORT_DISTANCE
 from mqlake.programs.ports import free_port
 from mqlake.spark.launch import QUICK_START
 from tests.peer.java_build import build
+from tests.peer.java_start import java, keep_classes
 from tests.peer.rocketmq_store import OPENED
 
 SOURCE = Path(__file__).parent / "rocketmq_cluster"
@@ -110,7 +111,7 @@ class Cluster:
         opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
         homes = [f"-Duser.home={directory}", f"-Drocketmq.home.dir={directory}"]
         words = [*options, *opens, *homes]
-        self._command = ["java", *words, "-cp", build(SOURCE, version), "Cluster", *files]
+        self._command = java(build(SOURCE, version), words, "Cluster", *files)
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
@@ -143,6 +144,7 @@ class Cluster:
         if process is None:
             return
         self._process = None
+        keep_classes(self._command, process.pid)
         try:
             process.communicate(timeout=STOP)
         except subprocess.TimeoutExpired:
@@ -153,6 +155,7 @@ class Cluster:
     def kill(self) -> None:
         """End it at once; a broker that stops in good order takes its time."""
         if self._process is not None:
+            keep_classes(self._command, self._process.pid)
             self._process.kill()
             self._process.communicate()
             self._process = None

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.peer.java_build import build
+from tests.peer.java_start import java, keep_classes
 from tests.peer.rocketmq_cluster import CALM, PATIENT, QUICK, STOP, free_ports
 from tests.peer.rocketmq_store import OPENED
 
@@ -21,7 +22,7 @@ class _Program:
         directory.mkdir(exist_ok=True)
         opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
         homes = [f"-Duser.home={directory}", f"-Drocketmq.home.dir={directory}"]
-        self._command = ["java", *QUICK, *opens, *homes, "-cp", build(source), name, *files]
+        self._command = java(build(source), [*QUICK, *opens, *homes], name, *files)
         self.log = directory / f"{name}.log"
         self.process: subprocess.Popen[str] | None = None
 
@@ -50,6 +51,7 @@ class _Program:
         process, self.process = self.process, None
         if process is None:
             return
+        keep_classes(self._command, process.pid)
         try:
             process.communicate(timeout=STOP)
         except subprocess.TimeoutExpired:
@@ -61,6 +63,7 @@ class _Program:
         """End it at once."""
         process, self.process = self.process, None
         if process is not None:
+            keep_classes(self._command, process.pid)
             process.kill()
             process.communicate()
 

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 from tests.peer.java_build import build
+from tests.peer.java_start import java, keep_classes
 from tests.peer.rocketmq_cluster import free_ports
 
 SOURCE = Path(__file__).parent / "rocketmq_proxy"
@@ -46,11 +47,12 @@ class Proxy:
         }
         config.write_text(json.dumps(values))
         homes = [f"-Duser.home={directory}", f"-Drocketmq.home.dir={directory}"]
-        command = ["java", *options, *homes, "-cp", build(SOURCE), "Proxy"]
+        words = ("-n", names, "-pc", config, "-pm", "CLUSTER")
+        self._command = java(build(SOURCE), [*options, *homes], "Proxy", *words)
         log = directory / "proxy.log"
         with log.open("w") as errors:
             self._process = subprocess.Popen(
-                [*command, "-n", names, "-pc", str(config), "-pm", "CLUSTER"],
+                self._command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -66,5 +68,6 @@ class Proxy:
 
     def close(self) -> None:
         """End it."""
+        keep_classes(self._command, self._process.pid)
         self._process.kill()
         self._process.communicate()

@@ -14,6 +14,7 @@ from benchmarks.peer import Peer
 
 from mqlake.spark.launch import QUICK_START
 from tests.peer.java_build import build
+from tests.peer.java_start import java, keep_classes
 
 SOURCE = Path(__file__).parent / "rocketmq"
 OPENED = ("java.nio", "sun.nio.ch", "jdk.internal.ref")
@@ -34,11 +35,15 @@ def start_jvm(
     Raises:
         JavaMissingError: it cannot be built.
     """
+    return Peer("java", _command(log, heap, version, options), log)
+
+
+def _command(log: Path, heap: str, version: str | None, options: Sequence[str]) -> list[str]:
     opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
     words = [*options, f"-Xms{heap}", f"-Xmx{heap}", "-Duser.language=en", *opens]
     # user.home: RocketMQ makes directories there.
     home = f"-Duser.home={log.parent}"
-    return Peer("java", ["java", *words, home, "-cp", build(SOURCE, version), "Peer"], log)
+    return java(build(SOURCE, version), [*words, home], "Peer")
 
 
 class RocketMQ:
@@ -47,10 +52,15 @@ class RocketMQ:
     def __init__(self, directory: Path, version: str) -> None:
         """Start the JVM; `directory` is for its log, `version` is RocketMQ's release."""
         self._log, self._version = directory / "java.stderr", version
-        self._jvm = start_jvm(self._log, "512m", version, QUICK_START)
+        self._start()
+
+    def _start(self) -> None:
+        self._command = _command(self._log, "512m", self._version, QUICK_START)
+        self._jvm = Peer("java", self._command, self._log)
 
     def close(self) -> None:
         """Stop the JVM."""
+        keep_classes(self._command, self._jvm.pid)
         self._jvm.close()
 
     def open(self, store: Path, settings: Mapping[str, object]) -> Answer:
@@ -66,8 +76,9 @@ class RocketMQ:
 
     def kill(self) -> None:
         """End the JVM as kill -9 does, with the store open."""
+        keep_classes(self._command, self._jvm.pid)
         self._jvm.kill()
-        self._jvm = start_jvm(self._log, "512m", self._version, QUICK_START)
+        self._start()
 
     def bounds(self) -> Answer:
         """Return `minOffset` and `maxOffset` of the log, `queues` and `checkpoint`."""

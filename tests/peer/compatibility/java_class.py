@@ -72,9 +72,9 @@ class JavaClass:
         properties: Mapping[str, str] | None = None,
         act: Callable[[str, str], None] | None = None,
     ) -> None:
-        classes, resources, jars = build(SOURCE).split(":")
+        program, jars = build(SOURCE).split(":")
         # The class path decides which BaseConf the tests find first: ours, or RocketMQ's.
-        paths = (classes, resources, jars) if properties else (jars, classes, resources)
+        paths = (program, jars) if properties else (jars, program)
         values = {
             "java.io.tmpdir": directory,
             "user.home": directory,

@@ -38,6 +38,9 @@ _LOOK_INTERVAL = 0.2
 """Seconds; to look at a page takes the browser milliseconds of processor time."""
 _OWN = ("chrome:", "data:", "about:", "blob:", "chrome-extension:", "devtools:")
 
+OF_COLOURS = ("color-contrast", "link-in-text-block")
+"""axe's rules that look at colours."""
+
 SETTLED = (
     "return document.readyState === 'complete'"
     " && !document.querySelector('.htmx-request, .htmx-swapping, .htmx-settling')"
@@ -145,13 +148,21 @@ class Browser:
             {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 700},
         )
 
-    def violations(self) -> list[str]:
-        """Return what axe finds serious or critical, one line each."""
-        self.driver.execute_script(self._axe)
+    def violations(self, rules: Sequence[str] = ()) -> list[str]:
+        """Return what axe finds serious or critical, one line each.
+
+        Args:
+            rules: look for violations of these only.
+        """
+        if not self.driver.execute_script("return Boolean(window.axe)"):
+            self.driver.execute_script(self._axe)
+        options: dict[str, Any] = {"resultTypes": ["violations"]}
+        if rules:
+            options["runOnly"] = {"type": "rule", "values": list(rules)}
         found = self.driver.execute_async_script(
-            "const done = arguments[0];"
-            "axe.run(document, {resultTypes: ['violations']})"
-            ".then(done, error => done({error: '' + error}))"
+            "const [options, done] = arguments;"
+            "axe.run(document, options).then(done, error => done({error: '' + error}))",
+            options,
         )
         assert "error" not in found, found
         return [
