@@ -139,6 +139,7 @@ def test_filters_narrow_what_is_read(grown: GrowingStore) -> None:
         ({"tags": ["a", 3]}, "3 is not a string without"),
         ({"keys": object()}, "object is not a string, number or list"),
         ({"startingTimestamp": dt.datetime(2024, 1, 1)}, "has no time zone"),  # noqa: DTZ001
+        ({"threads": -1}, "threads=-1: give at least 1"),
         ({"where": [("topic", "~", "A")]}, "operator '~' does not exist"),
         ({"where": [("topics", "=", "A")]}, "the nearest is topic"),
         ({"where": [("queueId", "=", "one")]}, "'one' is not a value of type int32"),
@@ -155,6 +156,12 @@ def test_what_is_wrong_is_one_clear_error(
 ) -> None:
     with pytest.raises(FormatError, match=message.replace("(", r"\(")):
         mqlake.open(grown.path, **asked)
+
+
+def test_a_list_of_columns_is_one_line(grown: GrowingStore) -> None:
+    names: Any = ["topic", "body"]
+    with pytest.raises(FormatError, match=r"as select\('topic', 'body'\), not \['topic', 'body'\]"):
+        mqlake.open(grown.path).select(names)
 
 
 def test_a_store_or_a_topic_that_does_not_exist(grown: GrowingStore, tmp_path: Path) -> None:

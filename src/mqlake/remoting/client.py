@@ -185,7 +185,7 @@ def split_address(address: str) -> tuple[str, int]:
     host, colon, port = address.rpartition(":")
     # Python converts no text of thousands of digits.
     is_number = port.isascii() and port.isdigit() and len(port) <= _LONGEST_PORT
-    if not colon or not host or not is_number or int(port) > 65_535:
+    if not colon or not host or "/" in host or not is_number or int(port) > 65_535:
         raise ConnectionFailedError(f"{address[:_SHOWN]!r} is not an address of the form host:port")
     if "," in host:
         raise ConnectionFailedError(f"{address[:_SHOWN]!r}: addresses are separated by ;")

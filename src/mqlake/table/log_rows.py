@@ -58,8 +58,11 @@ class LogRows:
         """Return the table with these columns only.
 
         Raises:
-            FormatError: a column does not exist, or is named twice.
+            FormatError: a column does not exist, or is named twice; or they are a list.
         """
+        given: tuple[object, ...] = columns
+        if not all(isinstance(name, str) for name in given):
+            raise FormatError(f"select takes names, as select('topic', 'body'), not {given[0]!r}")
         names = check_columns(columns)
         chosen = (msgspec.structs.replace(store, columns=names) for store in self._stores)
         return type(self)(tuple(chosen), self._where, self._threads)

@@ -49,8 +49,10 @@ def open(  # noqa: A001 (users write mqlake.open)
             newer messages of the store are read as one (docs/union-read.md), in no order.
 
     Raises:
-        FormatError: an option, column, operator or value does not exist.
+        FormatError: an option, column, operator or value does not exist, or is not allowed.
     """
+    if threads is not None and threads < 0:
+        raise FormatError(f"threads={threads}: give at least 1, or None for one for each core")
     given = option_texts({"columns": columns, **options})
     if isinstance(path, str | os.PathLike):
         given["path"] = os.fspath(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -283,5 +283,41 @@ def test_a_handler_that_swallows_its_cancellation_is_the_last_one() -> None:
             with pytest.raises(asyncio.CancelledError):
                 await running
         assert (await rig.take()).queue_offset == 1
+
+    with_rig(work, PLAIN)
+
+
+def test_a_handler_that_is_no_coroutine_function_ends_the_call_and_redelivers_nothing() -> None:
+    async def work(rig: Rig) -> None:
+        handled: list[int] = []
+
+        def handle(message: ConsumedMessage) -> None:
+            handled.append(message.queue_offset)
+
+        handler: Any = handle
+        rig.add(0, 1)
+        with pytest.raises(ClientError) as raised:
+            await rig.workers.run(handler, 1)
+        assert str(raised.value) == (
+            "the handler handle is not a coroutine function: write async def"
+        )
+        assert (handled, rig.sent_back, rig.held.committed_offset) == ([0], [], 0)
+        assert (await rig.take()).queue_offset == 0
+
+    with_rig(work, PLAIN)
+
+
+def test_a_function_that_returns_a_coroutine_is_a_handler() -> None:
+    async def work(rig: Rig) -> None:
+        handled: list[int] = []
+
+        async def handle(message: ConsumedMessage) -> None:
+            await asyncio.sleep(0)
+            handled.append(message.queue_offset)
+            rig.inbox.close()
+
+        rig.add(0)
+        await rig.workers.run(lambda message: handle(message), 1)  # noqa: PLW0108 (no coroutine function)
+        assert (handled, rig.held.committed_offset) == ([0], 1)
 
     with_rig(work, PLAIN)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from mqlake import store
 from mqlake.client import Message
 from mqlake.client.producer.outgoing import Outgoing, Outgoings
 from mqlake.errors import FormatError
@@ -136,9 +137,33 @@ def test_invalid_messages_are_refused(message: Message) -> None:
         Outgoings(KEYS, lambda: 0, None, 1000).single(message)
 
 
-@pytest.mark.parametrize("body", ["text", {"order": 1}])
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"body": "text"}, "a body is bytes, not str: encode a text with text.encode()"),
+    ({"body": None}, "a body is bytes, not NoneType: "),
+    ({"body": {"order": 1}}, "a body is bytes, not dict: "),
+    ({"keys": 4711}, "keys: 4711 is not a text; give '4711'"),
+    ({"keys": ["a", 4711]}, "keys: 4711 is not a text; give '4711'"),
+    ({"tags": 7}, "tags: 7 is not a text; give '7'"),
+    ({"properties": {"amount": 1}}, "properties: 1 is not a text; give '1'"),
+]
+
+
+@pytest.mark.parametrize(("given", "why"), WRONG)
 @pytest.mark.parametrize("count", [1, 3])
-def test_a_body_that_is_not_bytes_is_one_line(body: Any, count: int) -> None:
-    messages = [Message(topic="t", body=b"first")] * (count - 1) + [Message(topic="t", body=body)]
-    with pytest.raises(FormatError, match=f"topic t: a body is bytes, not {type(body).__name__}: "):
+def test_a_field_of_another_type_is_one_line(given: dict[str, Any], why: str, count: int) -> None:
+    last = Message(**{"topic": "t", "body": b"", **given})
+    messages = [Message(topic="t", body=b"first")] * (count - 1) + [last]
+    outgoings = Outgoings(KEYS, lambda: 0, None, 1000)
+    with pytest.raises(FormatError) as grouped:
+        list(outgoings.groups(messages, 1000))
+    assert str(grouped.value).startswith(f"topic t: {why}")
+    with pytest.raises(FormatError) as alone:
+        outgoings.single(last)
+    assert str(alone.value) == str(grouped.value)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_message_of_the_store_is_one_line(count: int) -> None:
+    messages: Any = [store.Message("t", b"x")] * count
+    with pytest.raises(FormatError, match=r"Message is not a mqlake\.client\.Message$"):
         list(Outgoings(KEYS, lambda: 0, None, 1000).groups(messages, 1000))

@@ -55,7 +55,8 @@ class GroupMember:
     Args: as for `Consumer`.
 
     Raises:
-        ClientError: the name of the group cannot be used.
+        ClientError: the name of the group cannot be used, there is no topic, or the settings are
+            something else.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class GroupMember:
         tls: ClientTls | None = None,
         credentials: Credentials | None = None,
     ) -> None:
+        _check(topics, settings)
         self._tls, self._credentials = tls, credentials
         self._namespace = Namespace(namespace)
         group = self._namespace.wrap(group)
@@ -374,6 +376,15 @@ class GroupMember:
                 "the consumer is closed, or was not started: use it inside `async with`"
             )
         self._instance.fork_guard.check()
+
+
+def _check(topics: object, settings: object) -> None:
+    if not topics:
+        raise ClientError("a consumer needs at least one topic")
+    if settings is not None and not isinstance(settings, ConsumerSettings):
+        raise ClientError(
+            f"settings={settings!r}: give ConsumerSettings, such as ConsumerSettings(in_order=True)"
+        )
 
 
 def _home() -> Path:

@@ -155,7 +155,15 @@ class PullConsumer:
 
         Args:
             selection: an expression of tags, or `Sql`.
+
+        Raises:
+            ClientError: it is a topic instead of queues.
         """
+        given: object = queues
+        if isinstance(given, str):
+            raise ClientError(
+                f"assign takes queues, not the topic {given!r}: assign(await queues_of({given!r}))"
+            )
         wished = dict.fromkeys(queues)
         for queue in [queue for queue in self._held if queue not in wished]:
             self._drop(queue)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.consumer.finishing import Finishing
 from mqlake.client.consumer.inbox import Inbox, InboxQueue
+from mqlake.client.errors import ClientError
 from mqlake.protocol.bodies.running_info import DirectResult
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
@@ -18,6 +20,13 @@ Handler = Callable[[ConsumedMessage], Awaitable[object]]
 """Handles one message: it is acknowledged if this returns, and redelivered if it raises."""
 
 _log = logging.getLogger(__name__)
+
+
+class _NoCoroutine(BaseException):
+    """A handler has returned something that cannot be awaited: the same would come of each message.
+
+    It is no `Exception`, after which messages are redelivered.
+    """
 
 
 class Workers:
@@ -40,16 +49,22 @@ class Workers:
         """Handle messages until the inbox is closed.
 
         Raises:
+            ClientError: the handler is not a coroutine function.
             BaseException: a handler raised something other than an `Exception`.
         """
+        if not inspect.iscoroutinefunction(handler):
+            handler = _awaiting(handler)
         self.handler, self.concurrency = handler, concurrency
         tasks = [asyncio.create_task(self._work(handler)) for _ in range(concurrency)]
         self._tasks.update(tasks)
         try:
             ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
             for task in ended:
-                if not task.cancelled() and (error := task.exception()) is not None:
-                    raise error
+                if task.cancelled() or (error := task.exception()) is None:
+                    continue
+                if isinstance(error, _NoCoroutine):
+                    raise ClientError(str(error))
+                raise error
         finally:
             await _cancel(tasks)
             self._tasks.difference_update(tasks)
@@ -81,7 +96,7 @@ class Workers:
         begun, fault = loop.time(), None
         try:
             await handler(message)
-        except Exception as error:  # noqa: BLE001 (it is told to who asked)
+        except (Exception, _NoCoroutine) as error:  # noqa: BLE001 (it is told to who asked)
             fault = f"{type(error).__name__}: {error}"
         return DirectResult(
             "CR_THROW_EXCEPTION" if fault else "CR_SUCCESS",
@@ -121,6 +136,19 @@ class Workers:
     async def _fail(self, message: ConsumedMessage) -> None:
         _log.exception("message %s failed and is redelivered", message.message_id)
         await self._finishing.retry_later(message, 0)
+
+
+def _awaiting(handler: Callable[[ConsumedMessage], object]) -> Handler:
+    """Return a handler that refuses what is not awaitable."""
+
+    async def handle(message: ConsumedMessage) -> None:
+        found = handler(message)
+        if not inspect.isawaitable(found):
+            name = getattr(handler, "__name__", repr(handler))
+            raise _NoCoroutine(f"the handler {name} is not a coroutine function: write async def")
+        await found
+
+    return handle
 
 
 async def _cancel(tasks: set[asyncio.Task[None]] | list[asyncio.Task[None]]) -> None:

@@ -5,9 +5,10 @@ Upstream: `DefaultMQProducerImpl.sendKernelImpl`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from operator import attrgetter
+from typing import Any, cast
 
 import msgspec
 
@@ -135,13 +136,17 @@ class Outgoings:
             FormatError: the message cannot be sent: it is too long, its body is not bytes, or its
                 properties are ambiguous.
         """
-        _check_body(message.topic, message.body)
-        properties = message.all_properties()
-        if more:
-            properties |= more
-        key = properties.get(UNIQ_KEY) or self._keys.next()
-        properties[UNIQ_KEY] = key
-        body = message.body
+        if not _has_bytes(message):
+            raise _refused([message]) or TypeError(message)
+        try:
+            properties = message.all_properties()
+            if more:
+                properties |= more
+            key = properties.get(UNIQ_KEY) or self._keys.next()
+            properties[UNIQ_KEY] = key
+            text, body = _text(properties), message.body
+        except (AttributeError, TypeError) as failure:
+            raise _refused([message]) or failure from None
         self._check(message.topic, len(body))
         found = self._compression
         if found is not None and len(body) >= found.over:
@@ -150,7 +155,7 @@ class Outgoings:
         return Outgoing(
             topic=message.topic,
             body=body,
-            properties=_text(properties),
+            properties=text,
             sys_flag=sys_flag,
             flag=message.flag,
             born_timestamp=self._now(),
@@ -187,6 +192,12 @@ class Outgoings:
         Raises:
             FormatError: as for `single`; batches that were full before have been yielded.
         """
+        try:
+            yield from self._groups(messages, most)
+        except (AttributeError, TypeError) as failure:
+            raise _refused(messages) or failure from None
+
+    def _groups(self, messages: Sequence[Message], most: int) -> Iterator[tuple[Message, Outgoing]]:
         first = messages[0]
         if first.topic.startswith(RETRY_PREFIX):
             yield from ((message, self.single(message)) for message in messages)
@@ -234,13 +245,7 @@ class Outgoings:
         return encode_properties(properties)
 
     def _batch(self, batch: OpenBatch) -> Outgoing:
-        topic = batch.first.topic
-        try:
-            body = encode_batch(batch.parts)
-        except TypeError:
-            for _, part, _ in batch.parts:
-                _check_body(topic, part)
-            raise
+        topic, body = batch.first.topic, encode_batch(batch.parts)
         self._check(topic, len(body))
         # RocketMQ 4.9 gives each message the batch's properties, too: hence no key here, unlike
         # upstream.
@@ -265,12 +270,41 @@ class Outgoings:
             )
 
 
-def _check_body(topic: str, body: object) -> None:
-    if not isinstance(body, bytes | bytearray | memoryview):
-        raise FormatError(
-            f"topic {topic}: a body is bytes, not {type(body).__name__}: encode a text with"
-            " text.encode()"
-        )
+def _has_bytes(message: object) -> bool:
+    if not isinstance(message, Message):
+        return False
+    body: Any = message.body
+    return isinstance(body, bytes | bytearray | memoryview)
+
+
+def _refused(messages: Iterable[object]) -> FormatError | None:
+    """Return which of some messages cannot be sent, and why; None if all can.
+
+    What Python raises while a message is encoded names no field.
+    """
+    for message in messages:
+        if not isinstance(message, Message):
+            kind = type(message)
+            return FormatError(f"{kind.__module__}.{kind.__name__} is not a mqlake.client.Message")
+        if why := _wrong_field(message):
+            return FormatError(f"topic {message.topic}: {why}")
+    return None
+
+
+def _wrong_field(message: Message) -> str | None:
+    if not _has_bytes(message):
+        kind = type(message.body).__name__
+        return f"a body is bytes, not {kind}: encode a text with text.encode()"
+    keys: Any = message.keys
+    listed = cast("Sequence[Any]", keys) if isinstance(keys, list | tuple) else (keys or "",)
+    texts: list[tuple[str, Any]] = [("tags", message.tags or "")]
+    texts += [("keys", key) for key in listed]
+    texts += [("properties", text) for pair in message.properties.items() for text in pair]
+    texts += [("sharding_key", message.sharding_key or "")]
+    wrong = ((name, text) for name, text in texts if not isinstance(text, str))
+    return next(
+        (f"{name}: {text!r} is not a text; give {str(text)!r}" for name, text in wrong), None
+    )
 
 
 def _plain_batch(

@@ -17,6 +17,7 @@ from pyspark.sql.datasource import (
 from mqlake.errors import StoreError
 from mqlake.query.reading.log import logger
 from mqlake.spark.live.sink_options import LiveWriteOptions
+from mqlake.spark.reading.one_line import raises_lines
 from mqlake.spark.sink.columns import check_schema
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class _LiveWriter:
         )
 
 
+@raises_lines("write")
 class LiveBatchWriter(_LiveWriter, DataSourceArrowWriter):
     """Sends the rows of a DataFrame, each at least once."""
 
@@ -67,6 +69,7 @@ class LiveBatchWriter(_LiveWriter, DataSourceArrowWriter):
         self.tell("failed after", messages)
 
 
+@raises_lines("write")
 class LiveStreamWriter(_LiveWriter, DataSourceStreamArrowWriter):
     """Sends the rows of each microbatch, each at least once."""
 

@@ -17,6 +17,7 @@ from pyspark.sql.datasource import (
 )
 
 from mqlake.errors import StoreError
+from mqlake.spark.reading.one_line import raises_lines
 from mqlake.spark.sink.columns import check_schema
 from mqlake.spark.sink.journal import DIRECTORY
 from mqlake.spark.sink.options import WriteOptions
@@ -82,6 +83,7 @@ class _Writer:
             shutil.rmtree(self.staging / place, ignore_errors=True)
 
 
+@raises_lines("write", "commit")
 class BatchWriter(_Writer, DataSourceArrowWriter):
     """Adds the rows of a DataFrame to a store, all of them or none."""
 
@@ -106,6 +108,7 @@ class BatchWriter(_Writer, DataSourceArrowWriter):
         roll_back(LocalOwnedDirectory(self.options.path), self.options.settings)
 
 
+@raises_lines("write", "commit")
 class StreamWriter(_Writer, DataSourceStreamArrowWriter):
     """Adds the rows of each microbatch to a store exactly once, however often it runs."""
 
