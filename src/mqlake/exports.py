@@ -9,13 +9,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from typing import Any
 
 EXTRAS = {
+    "duckdb": "duckdb",
     "jinja2": "console",
     "llvmlite": "store",
     "numba": "store",
     "numpy": "store",
+    "polars": "polars",
     "pyarrow": "parquet",
+    "pyspark": "spark",
     "starlette": "console",
     "uvicorn": "console",
 }
@@ -28,6 +32,20 @@ def missing_extra(error: ModuleNotFoundError) -> str | None:
     if package not in EXTRAS:
         return None
     return f"{package} is not installed: pip install 'mqlake[{EXTRAS[package]}]'"
+
+
+def import_of_extra(name: str) -> Any:
+    """Return a module whose package an extra installs.
+
+    Raises:
+        ModuleNotFoundError: it is missing; the message says what to install.
+    """
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if missing := missing_extra(error):
+            raise ModuleNotFoundError(missing, name=error.name) from None
+        raise
 
 
 def lazy_exports(

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+import mqlake as mqlake_package
 from mqlake.exports import EXTRAS, missing_extra
 from mqlake.testing import RunningBroker, broker
 
 HIDDEN = (
     *("cramjam", "llvmlite", "numba", "numpy", "pandas", "pyarrow", "pyspark", "uvloop"),
-    *("jinja2", "starlette", "uvicorn"),
+    *("duckdb", "jinja2", "polars", "starlette", "uvicorn"),
 )
 WITHOUT = f"""\
 import sys
@@ -77,6 +78,30 @@ def test_a_package_that_needs_an_extra_says_which() -> None:
     last = done.stderr.decode().splitlines()[-1]
     assert last.startswith("ModuleNotFoundError: mqlake.store: num")
     assert last.endswith("is not installed: pip install 'mqlake[store]'")
+
+
+def test_frames_of_other_libraries_say_which_extra_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "commitlog").mkdir()
+    table = mqlake_package.open(tmp_path)
+    for name, frame in (
+        ("polars", table.to_polars),
+        ("polars", table.scan_polars),
+        ("duckdb", table.to_duckdb),
+    ):
+        monkeypatch.setitem(sys.modules, name, None)
+        why = f"{name} is not installed: pip install 'mqlake[{name}]'"
+        with pytest.raises(ModuleNotFoundError) as raised:
+            frame()
+        assert str(raised.value) == why
+
+
+def test_functions_for_spark_say_that_it_is_missing() -> None:
+    code = f"{WITHOUT}from mqlake.spark import RocketMQDataSource"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    last = done.stderr.decode().splitlines()[-1]
+    assert last.endswith("pyspark is not installed: pip install 'mqlake[spark]'")
 
 
 def test_other_missing_modules_are_reported_as_they_are() -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from mqlake.errors import FormatError
+from mqlake.exports import import_of_extra
 from mqlake.jobs.local import cores
 from mqlake.query.store.options import read_options
 from mqlake.query.stores.places import are_many, with_one_path
@@ -81,20 +82,15 @@ class LogTable(LogRows):
 
     def to_polars(self) -> pl.DataFrame:
         """Return all messages as a Polars frame."""
-        import polars as pl
-
-        return pl.DataFrame(self)
+        return import_of_extra("polars").DataFrame(self)
 
     def scan_polars(self) -> pl.LazyFrame:
         """Return a lazy Polars frame, which reads only the columns and rows that a query needs."""
-        import polars as pl
-
-        return pl.scan_pyarrow_dataset(self.dataset())
+        return import_of_extra("polars").scan_pyarrow_dataset(self.dataset())
 
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> Any:
         """Return a DuckDB relation, which reads only the columns and rows that a query needs."""
-        import duckdb
-
+        duckdb = import_of_extra("duckdb")
         if connection is None:
             return duckdb.from_arrow(self.dataset())
         return connection.from_arrow(self.dataset())
