@@ -111,6 +111,7 @@ nightly: $(STAMP)  ## run the long proofs; writes docs/reliability.md
 	$(BIN)/python -m tests.peer.compatibility --nightly
 	$(BIN)/python -m tests.peer.large_store --nightly
 	$(BIN)/python -m tests.kombu.kills --nightly
+	$(BIN)/python -m tests.peer.grpc.kills --nightly
 	$(BIN)/python -m tests.replication --nightly
 	$(BIN)/python -m tests.replication --controller --nightly
 	$(BIN)/python -m tests.replica --nightly

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from mqlake.broker.lane import lane as lane_module
 from mqlake.broker.lane import layout, seats
 from mqlake.broker.lane.choice import is_chosen
 from mqlake.broker.state.lite import queues as queues_module
@@ -23,10 +24,13 @@ from mqlake.protocol.command import Command
 from mqlake.protocol.headers.admin import TopicNameHeader
 from mqlake.remoting.connection import Peer
 from mqlake.storage.clock import SystemClock
+from mqlake.store.light.light_queues import LightPlace
 from tests.broker.lane.lanes import lane_of, served, with_lane
+from tests.broker.lane.pull_lanes import pull_frame
 from tests.broker.lane.raw_client import KINDS, RawClient
 from tests.broker.lite.lites import TOPIC, LiteClient, make_group
-from tests.broker.running import Running, running
+from tests.broker.pull.pulls import pull_header
+from tests.broker.running import PATIENCE, Running, running
 from tests.broker.send.bursts import ask_bursts, in_bursts
 from tests.broker.send.random_sends import BATCH_FIELDS, KEY, batch, made
 from tests.broker.send.streams import warm
@@ -134,7 +138,7 @@ async def put_all(broker: Running, bursts: list[list[bytes]]) -> tuple[Any, ...]
     broker.state.store.reads.catch_up()
     names = [queue_name(TOPIC, f"s-{number}") for number in range(60)]
     ends = [broker.state.lite.queues.max_offset(TOPIC, name) for name in names]
-    following = [broker.state.lite.queues.take_offset(TOPIC, name, int) for name in names]
+    following = [broker.state.lite.queues.take_offset(TOPIC, name, int).offset for name in names]
     assert ends == following
     return len(answers), ends, broker.state.lite.count()
 
@@ -290,6 +294,143 @@ def test_offsets_stay_known_while_tables_grow_and_are_replaced(
             assert served(calls) > 500
             for name, bodies in sent.items():
                 assert queue_of(broker, name) == list(enumerate(bodies))
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("path", ["lane", "ordinary path"])
+def test_no_offset_is_given_again_while_dispatch_stands_still(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """The first table is full while messages of it are put of which the log does not know yet, or
+    while they wait to be put. Then one of these is dispatched, and the second table is full.
+    """
+    monkeypatch.setattr(queues_module, "_KEPT", 40)
+    monkeypatch.setattr(lane_module, "_TURN", int(PATIENCE * 1e9))
+
+    async def put(broker: Running, client: RawClient) -> None:
+        async def send(numbers: range, body: str) -> None:
+            found = await client.ask(*(lite(f"s{number}", body) for number in numbers))
+            assert codes(found) == {ResponseCode.SUCCESS}
+
+        store, light = broker.state.store, broker.state.store.light
+        store.reads.catch_up()
+        marks, kind, ends = store.watermarks, type(light), [store.watermarks.end]
+        make_room, last_of = queues_module.LiteQueues._make_room, kind.last_of
+
+        def note_end(queues: Any, put_end: int) -> None:
+            if queues.is_full:
+                ends.append(marks.end)
+            make_room(queues, put_end)
+
+        def dispatched(_: object = None) -> int:
+            return ends[0] if len(ends) == 1 else ends[1] + 1
+
+        def last_dispatched(*wanted: Any) -> LightPlace | None:
+            found = last_of(*wanted)
+            return found if found and found.physical_offset < dispatched() else None
+
+        with monkeypatch.context() as patch:
+            patch.setattr(queues_module.LiteQueues, "_make_room", note_end)
+            patch.setattr(type(marks), "dispatched", property(dispatched))
+            patch.setattr(kind, "last_of", last_dispatched)
+            for begin in range(0, 240, 60):
+                await send(range(begin, begin + 60), "one")
+                store.reads.catch_up()
+            assert len(ends) > 2
+            await send(range(240), "two")
+        for number in range(240):
+            assert queue_of(broker, f"s{number}") == [(0, "one"), (1, "two")]
+
+    async def in_lane() -> None:
+        async with lite_lane(tmp_path) as (broker, calls):
+            await put(broker, await joined(broker, calls))
+            assert served(calls) > 480
+
+    async def otherwise() -> None:
+        monkeypatch.setenv("MQLAKE_LANE", "off")
+        async with running(tmp_path, **SETTINGS) as broker:
+            broker.state.topics.put(Topic(TOPIC, attributes={"message.type": "LITE"}))
+            await put(broker, await RawClient.connect(broker))
+            await RawClient.close_all()
+
+    asyncio.run(in_lane() if path == "lane" else otherwise())
+
+
+# Answers
+
+
+PULL = 1000
+"""The opaque of pulls."""
+
+
+def numbered(names: Sequence[str]) -> list[bytes]:
+    """Return a send to each of these lite topics, with ascending opaques."""
+    return [lite(name, str(opaque), opaque=opaque) for opaque, name in enumerate(names)]
+
+
+@pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
+def test_answers_to_known_and_new_lite_topics_come_in_order(tmp_path: Path, flush: str) -> None:
+    async def run() -> None:
+        async with lite_lane(tmp_path, flushDiskType=flush) as (broker, calls):
+            client, dice = await joined(broker, calls), random.Random(1)
+            for turn in range(20):
+                names = [f"s{dice.randrange(20 * turn + 20)}" for _ in range(50)]
+                pulls = [pull_frame(PULL, 0, pull_header(topic="TopicTest"))] * (turn % 3)
+                found = await client.ask(*numbered(names), *pulls)
+                sends = [each for each in found if each.opaque != PULL]
+                assert [each.opaque for each in sends] == list(range(50))
+                assert codes(sends) == {ResponseCode.SUCCESS}
+            assert served(calls) > 900
+            assert calls[::2].count(layout.NEW_LITE) > 200
+
+    asyncio.run(run())
+
+
+def test_new_lite_topics_are_answered_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel sends the answers of a burst at once, however often it asks meanwhile."""
+
+    async def run() -> None:
+        async with lite_lane(tmp_path) as (broker, calls):
+            client = await joined(broker, calls)
+            sent = list[int]()
+            peer_send = Peer.send
+            monkeypatch.setattr(Peer, "send", lambda *given: (sent.append(1), peer_send(*given))[1])
+            monkeypatch.setattr(lane_module, "_TURN", int(PATIENCE * 1e9))
+            del calls[:]
+            found = await client.ask(*numbered([f"s{number}" for number in range(100)]))
+            assert [each.opaque for each in found] == list(range(100))
+            assert calls[::2].count(layout.NEW_LITE) == 100
+            assert not sent
+
+    asyncio.run(run())
+
+
+def test_a_refusal_between_two_sends_keeps_the_order_of_their_answers(tmp_path: Path) -> None:
+    async def run() -> None:
+        limits = {"maxLmqConsumeQueueNum": 5, "maxAddressShare": 100}
+        async with lite_lane(tmp_path, **limits) as (broker, calls):
+            client, other = await joined(broker, calls), await joined(broker, calls)
+            known = ["joins", "s0", "joins", "s1"]
+            for round_ in range(5):
+                # From the second round on, all but the known ones are refused.
+                new = [f"{round_}-{number}" for number in range(3)]
+                names = [*known, new[0], *known, new[1], new[2], "joins"]
+                other.write(b"".join(numbered(names)))
+                found = await client.ask(*numbered(names))
+                theirs = await other.answers(len(names))
+                for answers in (found, theirs):
+                    assert sorted(each.opaque for each in answers) == list(range(len(names)))
+                    accepted = [each.opaque for each in answers if not each.code]
+                    assert accepted == sorted(accepted)
+                refused = {names[each.opaque] for each in found if each.code}
+                assert refused <= set(new)
+                assert {each.code for each in found if each.code} <= {
+                    ResponseCode.LMQ_QUOTA_EXCEEDED
+                }
+                assert len(refused) == (3 if round_ else 1)
 
     asyncio.run(run())
 

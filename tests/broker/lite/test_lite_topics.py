@@ -396,13 +396,13 @@ def test_the_next_offsets_outlive_the_deletion_of_other_topics(tmp_path: Path) -
     async def check() -> None:
         async with lite_broker(tmp_path) as broker:
             queues, name = broker.state.lite.queues, queue_name(TOPIC, "a")
-            assert [queues.take_offset(TOPIC, name, bool) for _ in range(2)] == [0, 1]
+            assert [queues.take_offset(TOPIC, name, bool).offset for _ in range(2)] == [0, 1]
             broker.state.topics.put(Topic("Other"))
             deleted = await broker.ask(RequestCode.DELETE_TOPIC_IN_BROKER, TopicNameHeader("Other"))
             assert deleted.code == ResponseCode.SUCCESS
-            assert queues.take_offset(TOPIC, name, bool) == 2
+            assert queues.take_offset(TOPIC, name, bool).offset == 2
             await broker.ask(RequestCode.DELETE_TOPIC_IN_BROKER, TopicNameHeader(TOPIC))
-            assert queues.take_offset(TOPIC, name, bool) == 0
+            assert queues.take_offset(TOPIC, name, bool).offset == 0
 
     simulated.run(check())
 
@@ -420,7 +420,7 @@ def test_no_offset_is_given_while_messages_of_an_earlier_role_wait_for_dispatch(
                 queues.forget_all()
                 with pytest.raises(RemotingError, match="wait for dispatch"):
                     queues.take_offset(TOPIC, name, bool)
-            assert queues.take_offset(TOPIC, name, bool) == 1
+            assert queues.take_offset(TOPIC, name, bool).offset == 1
 
     simulated.run(check())
 
@@ -432,11 +432,11 @@ def test_a_new_master_searches_the_next_offsets_again(tmp_path: Path) -> None:
         async with lite_broker(tmp_path) as broker:
             await send(broker, "a", "a0")
             queues, name = broker.state.lite.queues, queue_name(TOPIC, "a")
-            given = [queues.take_offset(TOPIC, name, bool) for _ in range(2)]
+            given = [queues.take_offset(TOPIC, name, bool).offset for _ in range(2)]
             switch(broker, BrokerRole.SLAVE, 1)
             switch(broker, BrokerRole.ASYNC_MASTER, 0)
             assert given == [1, 2]
-            assert queues.take_offset(TOPIC, name, bool) == 1
+            assert queues.take_offset(TOPIC, name, bool).offset == 1
 
     simulated.run(check())
 

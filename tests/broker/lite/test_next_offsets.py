@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 
-from mqlake.broker.state.lite.next_offsets import FULL, NextOffsets
+from mqlake.broker.state.lite.next_offsets import NextOffsets
+from mqlake.kernels.row_table import FULL
 
 LAST = (1 << 64) - 1
 

@@ -13,7 +13,6 @@ from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.send.checks import MULTI_TAG
 from mqlake.broker.send.send import SendMessages
 from mqlake.broker.state.broker_state import BrokerState
-from mqlake.broker.state.lite.names import parent_of
 from mqlake.broker.state.lite.next_offsets import NextTables
 from mqlake.errors import FormatError
 from mqlake.formats.config.topics import Topic
@@ -23,7 +22,6 @@ from mqlake.protocol.command import request
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.send import SendMessageHeaderV2
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.shares import owner_of
 from mqlake.remoting.stream.frame_reader import Frames
 from mqlake.store.queues.queue_kind import kind_of
 
@@ -134,10 +132,8 @@ class SendDecisions:
 
     def ask_lite(self, kernel: LaneKernel, peer: Peer) -> bool:
         """Find the next offset of a lite topic; return whether messages may be put to it."""
-        (queue, name_hash), lite = kernel.lite_queue(), self._lite
-        check = lambda: lite.check_room(owner_of(peer.address))  # noqa: E731
         try:
-            lite.queues.next_offset(parent_of(queue), queue, name_hash, check)
+            self._lite.expect(*kernel.lite_queue(), peer, kernel.numbers[layout.END])
         except RemotingError:  # This is reported when the send is served by itself.
             return False
         return True

@@ -217,6 +217,8 @@ class SendMessages:
         longest = longest_place(queue)
         if len(properties) + longest > sizes.properties or body_size > sizes.body:
             properties = sizes.check(properties + place(queue), body_size)[:-longest]
+        if lite.queues.is_full:
+            self.put_waiting()
         return properties + lite.next_place(topic, queue, peer)
 
     def _check_half(self, properties: bytes, body_size: int, unique_key: str) -> None:

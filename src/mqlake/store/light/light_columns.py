@@ -32,7 +32,7 @@ NEWEST = np.dtype(
         ("name_hash", "u8"),
         ("physical_offset", "i8"),
         ("queue_offset", "i8"),
-        ("number", "i4"),  # of the entry in its file; 0 in a place that is free
+        ("number", "i4"),  # of the entry in its file; 0 in a row that is free
         ("size", "i4"),
     ],
     align=True,
@@ -42,11 +42,7 @@ NEWEST_ROW = Struct("=Qqqii")
 LightMessages = npt.NDArray[np.void]
 """An array of MESSAGE."""
 NewestRows = npt.NDArray[np.void]
-"""An array of NEWEST, 2^k of them: a hash table. A queue's row is at its hash modulo the length, or
-after it; the search ends at a free place."""
-
-FULL = 3, 4
-"""The share of the rows of a hash table that are in use at most: so every search ends soon."""
+"""An array of NEWEST: a hash table (`kernels.row_table`)."""
 
 
 class LightBuffer(NamedTuple):

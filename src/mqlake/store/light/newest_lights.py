@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mqlake.kernels.row_table import RowTable
 from mqlake.store.light.light_columns import (
     NEWEST,
     NEWEST_ROW,
@@ -39,7 +40,7 @@ class NewestLights:
         self._kernel = kernel
         self._used = np.zeros(1, np.int64)
         self._rows: NewestRows = np.zeros(_FEWEST, NEWEST)
-        self._view = self._rows.view(np.uint8).data
+        self._table = RowTable(self._rows, NEWEST_ROW)
 
     def __len__(self) -> int:
         """Return how many light queues have an entry."""
@@ -52,15 +53,8 @@ class NewestLights:
 
     def find(self, name_hash: int) -> NewestLight | None:
         """Return a queue's newest entry; None without one."""
-        mask = len(self._rows) - 1
-        place = name_hash & mask
-        while True:
-            found = NewestLight(*NEWEST_ROW.unpack_from(self._view, place * NEWEST_ROW.size))
-            if not found.number:
-                return None
-            if found.name_hash == name_hash:
-                return found
-            place = place + 1 & mask
+        found = NewestLight(*self._table.find(name_hash)[1])
+        return found if found.number else None
 
     def accepts(self, message: np.void, bounds: LightBounds) -> bool:
         """Return whether `LightKernel.append` gives a message an entry if there is room."""
@@ -92,5 +86,5 @@ class NewestLights:
     def _move(self, size: int, low: int) -> None:
         source = self._rows
         self._rows, self._used = np.zeros(size, NEWEST), np.zeros(1, np.int64)
-        self._view = self._rows.view(np.uint8).data
+        self._table = RowTable(self._rows, NEWEST_ROW)
         self._kernel.move(source, self.table, low)

@@ -14,7 +14,7 @@ from mqlake.broker.lane.compiled.send_properties import PAIR_END
 from mqlake.broker.lane.compiled.spans import text_bytes
 from mqlake.broker.lane.layout import KNOWN, LITE_AT, LITE_HASH, LITE_SIZE, NEW_LITE, OTHER
 from mqlake.broker.state.lite.names import QUEUE_BEGIN, SEPARATOR
-from mqlake.broker.state.lite.next_offsets import FORGOTTEN, FULL
+from mqlake.broker.state.lite.next_offsets import FORGOTTEN
 from mqlake.broker.state.lite.sent_properties import LONGEST_OFFSET
 from mqlake.dispatch.compiled.put_sent import PROPERTIES_SIZE
 from mqlake.formats.properties import (
@@ -25,13 +25,14 @@ from mqlake.formats.properties import (
 )
 from mqlake.kernels.blake2b import BLOCK, STATE, keyed_hash, keyed_start
 from mqlake.kernels.decimal import put_decimal
+from mqlake.kernels.hashed_rows import has_room, place_of
 from mqlake.kernels.jit import inlined, kernel
 from mqlake.kernels.memory import borrow, copy, store_u8
 
 HASHING = 2 * STATE + BLOCK
 """Bytes that the hashes of queues need: the state after the key, a state, and a block."""
 
-_SEPARATOR, _USED, _OF = ord(SEPARATOR), *FULL
+_SEPARATOR = ord(SEPARATOR)
 _NAME_AT = len(f"{MULTI_DISPATCH}{NAME_VALUE_SEPARATOR}")
 _BEGIN = text_bytes(f"{MULTI_DISPATCH}{NAME_VALUE_SEPARATOR}{QUEUE_BEGIN}")
 _OFFSET = text_bytes(f"{PROPERTY_SEPARATOR}{MULTI_QUEUE_OFFSET}{NAME_VALUE_SEPARATOR}")
@@ -47,28 +48,19 @@ def begin_hash(hashing, key):
 
 
 @inlined
-def _place_of(rows, name_hash):
-    """Return the place of a queue's row, or of the free row that it would get."""
-    mask = np.uint64(len(rows) - 1)
-    place = name_hash & mask
-    while rows[np.int64(place)].topic != 0 and rows[np.int64(place)].name_hash != name_hash:
-        place = (place + np.uint64(1)) & mask
-    return np.int64(place)
-
-
-@inlined
 def _find_next(lites, name_hash):
     """Return the place of a queue's row in the table that counts; -1 if that must be asked for."""
     _, _, _, rows, used, earlier, _ = lites
-    place = _place_of(rows, name_hash)
+    place = place_of(rows, name_hash)
     row = rows[place]
-    if row.topic != 0:
+    if row.number != 0:
         return place if row.following != FORGOTTEN else np.int64(-1)
-    known = earlier[_place_of(earlier, name_hash)]
-    has_room = _OF * (used[0] + 1) <= _USED * len(rows)
-    if known.topic == 0 or known.following == FORGOTTEN or not has_room:
+    known = earlier[place_of(earlier, name_hash)]
+    if known.number == 0 or known.following == FORGOTTEN:
         return np.int64(-1)
-    row.name_hash, row.following, row.topic = name_hash, known.following, known.topic
+    if not has_room(used[0], len(rows)):
+        return np.int64(-1)
+    row.name_hash, row.following, row.number = name_hash, known.following, known.number
     used[0] += 1
     return place
 

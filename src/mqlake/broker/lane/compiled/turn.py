@@ -45,6 +45,7 @@ from mqlake.broker.lane.layout import (
     LONGEST_OF,
     MAY_PUT,
     MESSAGES,
+    NEW_LITE,
     OF_BATCHES,
     OTHER,
     POSITION,
@@ -94,13 +95,36 @@ def _note(state, times, took, count, batches):
 
 
 @inlined
+def _is_continued(state, withheld):
+    """Return whether the last answers that are withheld are of the current connection."""
+    last = state[WITHHELD] - 1
+    return last >= 0 and withheld[WITHHELD_OF, last] == state[CONNECTION]
+
+
+@inlined
 def _withhold(state, withheld, to, count):
     """Leave answers to the caller."""
     row = state[WITHHELD]
-    withheld[WITHHELD_OF, row] = state[CONNECTION]
-    withheld[ANSWERS_BEGIN, row], withheld[ANSWERS_END, row] = state[ANSWERED], to
-    withheld[FIRST_SEND, row], withheld[SENDS, row] = state[MESSAGES], count
-    state[WITHHELD], state[ANSWERED] = row + 1, to
+    if _is_continued(state, withheld):
+        withheld[ANSWERS_END, row - 1] = to
+        withheld[SENDS, row - 1] += count
+    else:
+        withheld[WITHHELD_OF, row] = state[CONNECTION]
+        withheld[ANSWERS_BEGIN, row], withheld[ANSWERS_END, row] = state[ANSWERED], to
+        withheld[FIRST_SEND, row], withheld[SENDS, row] = state[MESSAGES], count
+        state[WITHHELD] = row + 1
+    state[ANSWERED] = to
+
+
+@inlined
+def _take_back(state, withheld):
+    """Return where the answers begin that this connection gets now: those that were withheld until
+    the next offset of a lite topic was known are sent with those after them.
+    """
+    if _is_continued(state, withheld):
+        state[WITHHELD] -= 1
+        state[ANSWERED] = withheld[ANSWERS_BEGIN, state[WITHHELD]]
+    return state[ANSWERED]
 
 
 @inlined
@@ -115,8 +139,8 @@ def _serve_frames(
     properties, message, (withheld, sends) = lane[0], lane[1], waiting
     starts, lengths = lane[8], lane[9]
     begun, count, batches, reason = now(state, time), 0, 0, NOTHING
-    # What comes before are answers of other connections, which the caller sends.
-    first = to = state[ANSWERED]
+    # What comes before are answers that the caller sends.
+    to = state[ANSWERED]
     while not is_partial(data, state[POSITION], state[RECEIVED] - state[POSITION]):
         if is_pull(data, state[POSITION], state[RECEIVED]):
             reason = NEXT
@@ -139,13 +163,14 @@ def _serve_frames(
             reason = LATE
             break
     if count > 0:
-        if state[WITHHOLDS] != 0 or reader != BY_KERNEL:
+        # A caller that finds out about a lite topic calls again at once.
+        if state[WITHHOLDS] != 0 or reader != BY_KERNEL or reason == NEW_LITE:
             _withhold(state, withheld, to, count)
             if state[WITHHOLDS] == 0:
                 _note(state, times, now(state, time) - begun, count, batches)
             state[MESSAGES] += count
             return reason
-        connection = _INT(state[CONNECTION])
+        connection, first = _INT(state[CONNECTION]), _take_back(state, withheld)
         address, size = _ADDRESS(state[ANSWERS_AT] + first), _ADDRESS(to - first)
         sent = send(connection, address, size, _INT(QUIETLY))
         _note(state, times, now(state, time) - begun, count, batches)

@@ -154,21 +154,37 @@ class LiteTopics:
         Raises:
             RemotingError: there are too many lite topics.
         """
-        offset = self.queues.take_offset(
-            topic.topic_name, queue, lambda: self.check_room(owner_of(peer.address))
-        )
-        return place(queue, offset)
+        owner = owner_of(peer.address)
+        check = lambda: self._check_room(owner)  # noqa: E731
+        found = self.queues.take_offset(topic.topic_name, queue, check)
+        if found.is_first:
+            self._count_new(owner)
+        return place(queue, found.offset)
 
-    def check_room(self, owner: str) -> None:
-        """Count another lite topic.
+    def expect(self, queue: str, name_hash: int, peer: Peer, put_end: int) -> None:
+        """Let the table of `LiteQueues.next_offsets` have a queue, to which a message is sent.
+
+        Args:
+            put_end: see `LiteQueues.next_offset`.
 
         Raises:
-            RemotingError: there are too many.
+            RemotingError: there are too many lite topics.
         """
+        owner = owner_of(peer.address)
+        check = lambda: self._check_room(owner)  # noqa: E731
+        found = self.queues.next_offset(parent_of(queue), queue, name_hash, check, put_end)
+        if found.is_first:
+            self._count_new(owner)
+
+    def _check_room(self, owner: str) -> None:
+        """Refuse another lite topic if there are too many."""
         most = self.settings.max_lmq_consume_queue_num
         refusal = self._created.refusal(owner, self.count(), most, "maxLmqConsumeQueueNum")
         if refusal is not None:
             raise RemotingError(ResponseCode.LMQ_QUOTA_EXCEEDED, refusal)
+
+    def _count_new(self, owner: str) -> None:
+        """Count another lite topic: at the end, after everything that may fail."""
         self._created.add(owner)
         self._count = self.count() + 1
 

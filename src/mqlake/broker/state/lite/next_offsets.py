@@ -9,22 +9,20 @@ import numpy as np
 import numpy.typing as npt
 
 from mqlake.dispatch.batch import Longs
+from mqlake.kernels.row_table import RowTable, has_room
 
 NEXT: Final = np.dtype(
     [
         ("name_hash", "u8"),  # of the queue's name: see `LightQueues.name_hash`
         ("following", "i8"),  # the next queue offset; FORGOTTEN if it must be searched
-        ("topic", "i8"),  # a number of the parent topic from 1 on; 0 in a row that is free
+        ("number", "i8"),  # of the parent topic, from 1 on; 0 in a row that is free
     ],
     align=True,
 )
 _ROW: Final = Struct("=Qqq")
 NextRows = npt.NDArray[np.void]
-"""An array of NEXT, 2^k of them. A queue's row is at its hash modulo the length, or after it; the
-search ends at a free row."""
+"""An array of NEXT: a hash table (`kernels.row_table`)."""
 
-FULL: Final = 3, 4
-"""The share of the rows that are in use at most: so every search ends soon."""
 FORGOTTEN: Final = -1
 _FEWEST, _GROWTH = 1 << 6, 8
 """Rows of a new table, and how many times as many it gets when it grows. To move a row takes about
@@ -67,11 +65,11 @@ class NextOffsets:
     @property
     def has_room(self) -> bool:
         """Whether another queue can be added."""
-        return FULL[1] * (len(self) + 1) <= FULL[0] * len(self.rows)
+        return has_room(len(self), len(self.rows))
 
     def get(self, name_hash: int) -> int | None:
         """Return the next offset of a queue; None if the queue is not here."""
-        _, following, topic = self._row(self._place_of(name_hash))
+        _, following, topic = self._table.find(name_hash)[1]
         return following if topic and following != FORGOTTEN else None
 
     def put(self, name_hash: int, following: int, topic: int) -> None:
@@ -80,37 +78,23 @@ class NextOffsets:
         Args:
             topic: the number of the parent topic.
         """
-        place = self._place_of(name_hash)
-        self.used[0] += not self._row(place)[2]
-        _ROW.pack_into(self._view, place * _ROW.size, name_hash, following, topic)
-
-    def _row(self, place: int) -> tuple[int, int, int]:
-        """Return a row: hash, next offset, topic."""
-        return _ROW.unpack_from(self._view, place * _ROW.size)
-
-    def _place_of(self, name_hash: int) -> int:
-        """Return the place of a queue's row, or of the free row that it would get."""
-        mask = len(self.rows) - 1
-        place = name_hash & mask
-        while True:
-            found, _, topic = self._row(place)
-            if found == name_hash or not topic:
-                return place
-            place = place + 1 & mask
+        place, (_, _, known) = self._table.find(name_hash)
+        self.used[0] += not known
+        self._table.put(place, name_hash, following, topic)
 
     def grow(self) -> None:
         """Make room for more queues."""
-        is_used = (self.rows["topic"] != 0) & (self.rows["following"] != FORGOTTEN)
+        is_used = (self.rows["number"] != 0) & (self.rows["following"] != FORGOTTEN)
         self._take_over(self.rows[is_used], _GROWTH * len(self.rows))
 
     def forget(self, topic: int) -> None:
         """Forget the next offsets of a parent topic's queues."""
-        self.rows["following"][self.rows["topic"] == topic] = FORGOTTEN
+        self.rows["following"][self.rows["number"] == topic] = FORGOTTEN
 
     def _take_over(self, left: NextRows, size: int) -> None:
         """Enter rows, of different queues, into a new table of a size, in which they have room."""
         rows = self.rows = np.zeros(size, NEXT)
-        self._view = rows.view(np.uint8).data
+        self._table = RowTable(rows, _ROW)
         homes = (left["name_hash"] & np.uint64(size - 1)).astype(np.int64)
         order, numbers = np.argsort(homes), np.arange(len(left))
         # Each gets the row at its hash, or the first one after those of the rows before it.

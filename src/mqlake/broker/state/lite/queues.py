@@ -24,13 +24,20 @@ class LiteMessage(NamedTuple):
     record: memoryview
 
 
+class NextOffset(NamedTuple):
+    """The queue offset of the next message of a lite topic, and whether it is its first one."""
+
+    offset: int
+    is_first: bool
+
+
 class LiteQueues:
     """The queues of a broker's lite topics."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         # Next offsets that were given out: the newer ones, and those before them, which are kept
-        # until their messages are dispatched.
+        # until their messages are dispatched. These messages are before `_old_end`.
         self._young, self._old = NextOffsets(), NextOffsets()
         self._old_end = 0
         self._topics: dict[str, int] = {}
@@ -58,67 +65,83 @@ class LiteQueues:
         """
         return NextTables(self._young.rows, self._young.used, self._old.rows)
 
-    def take_offset(self, topic: str, name: str, check: Callable[[], object]) -> int:
+    @property
+    def is_full(self) -> bool:
+        """Whether the table that counts may be replaced to add a queue.
+
+        Before, each message that has an offset must be put: its offset could be searched before the
+        message is found, and be given again.
+        """
+        return len(self._young) >= _KEPT and not self._young.has_room
+
+    def take_offset(self, topic: str, name: str, check: Callable[[], object]) -> NextOffset:
         """Return the queue offset of the next message of a lite topic, which is put now.
 
         The arguments and errors are those of `next_offset`.
         """
         name_hash = self.light.name_hash(name.encode())
-        offset = self.next_offset(topic, name, name_hash, check)
-        self._young.put(name_hash, offset + 1, self._number(topic))
-        return offset
+        found = self.next_offset(topic, name, name_hash, check, 0)
+        self._young.put(name_hash, found.offset + 1, self._number(topic))
+        return found
 
     def next_offset(
-        self, topic: str, name: str, name_hash: int, check: Callable[[], object]
-    ) -> int:
+        self, topic: str, name: str, name_hash: int, check: Callable[[], object], put_end: int
+    ) -> NextOffset:
         """Return the queue offset of the next message of a lite topic, and keep it in the table
         that counts.
 
         Args:
-            check: called if the queue has no message yet.
+            check: called if the queue has no message yet; changes nothing.
+            put_end: physical offset after the last message that was put, also if the log does not
+                know of it yet.
 
         Raises:
             RemotingError: messages may wait for dispatch whose offsets are not known here.
         """
-        offset = self._young.get(name_hash)
-        if offset is not None:
-            return offset
-        offset = self._old.get(name_hash)
-        if offset is None:
-            offset = self._searched(topic, name, name_hash, check)
+        known = self._young.get(name_hash)
+        if known is not None:
+            return NextOffset(known, is_first=False)
+        known = self._old.get(name_hash)
+        if known is not None:
+            found = NextOffset(known, is_first=False)
+        else:
+            found = self._searched(topic, name, name_hash, check)
         if not self._young.has_room:
-            self._make_room()
-        self._young.put(name_hash, offset, self._number(topic))
-        return offset
+            self._make_room(put_end)
+        self._young.put(name_hash, found.offset, self._number(topic))
+        return found
 
-    def _make_room(self) -> None:
+    def _make_room(self, put_end: int) -> None:
         """Make room in the newer table, or begin another one if the messages before the older one
         was replaced are dispatched: a search finds them.
         """
-        is_found = self._store.watermarks.dispatched >= self._old_end
-        if len(self._young) < _KEPT or not is_found:
+        marks = self._store.watermarks
+        if not self.is_full or marks.dispatched < self._old_end:
             self._young.grow()
             return
         self._old, self._young = self._young, NextOffsets()
-        self._old_end = self._store.watermarks.end + 1
+        self._old_end = max(marks.end, put_end)
 
     def _number(self, topic: str) -> int:
         """Return the number of a parent topic."""
         return self._topics.setdefault(topic, len(self._topics) + 1)
 
-    def _searched(self, topic: str, name: str, name_hash: int, check: Callable[[], object]) -> int:
+    def _searched(
+        self, topic: str, name: str, name_hash: int, check: Callable[[], object]
+    ) -> NextOffset:
         if self._store.watermarks.dispatched < self._searchable_from:
             # Two messages of one offset would be one entry: an acknowledged message would be lost.
             reason = "messages of lite topics wait for dispatch; try again"
             raise RemotingError(ResponseCode.SYSTEM_BUSY, reason)
         last = self.light.last_of(topic, name_hash)
         if last is not None:
-            return last.queue_offset + 1
+            return NextOffset(last.queue_offset + 1, is_first=False)
         check()
         # Its messages may have been removed: a group must not wait for offsets that come again.
         offsets = self._store.config.consumer_offsets
         known = (offsets.query(group, name, 0) for group in offsets.groups_of(name))
-        return max((offset for offset in known if offset is not None), default=0)
+        offset = max((offset for offset in known if offset is not None), default=0)
+        return NextOffset(offset, is_first=True)
 
     def forget(self, topic: str) -> None:
         """Search the next offsets of a topic again, which was deleted.

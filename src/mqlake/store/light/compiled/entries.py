@@ -8,32 +8,17 @@ from __future__ import annotations
 import numpy as np
 
 from mqlake.formats.light.light_queue_file import ENTRY_SIZE, HEADER_SIZE, SLOT_SIZE
+from mqlake.kernels.hashed_rows import has_room, place_of
 from mqlake.kernels.jit import brief_kernel, inlined
 from mqlake.kernels.memory import borrow, load_i32, load_i64, store_i32, store_i64
-from mqlake.store.light.light_columns import FULL
 
 _PHYSICAL_AT, _OFFSET_AT, _SIZE_AT = 8, 16, 24
 _SLOT_PREVIOUS_AT, _PREVIOUS_AT, _JUMP_AT = 28, 32, 36
-_USED, _OF = FULL
 
 
 @inlined
 def _entry_at(slots, number):
     return HEADER_SIZE + slots * SLOT_SIZE + number * ENTRY_SIZE
-
-
-@inlined
-def _place_of(rows, name_hash):
-    mask = np.uint64(len(rows) - 1)
-    place = name_hash & mask
-    while rows[np.int64(place)].number != 0 and rows[np.int64(place)].name_hash != name_hash:
-        place = (place + np.uint64(1)) & mask
-    return np.int64(place)
-
-
-@inlined
-def _has_room(rows, used):
-    return _OF * (used[0] + 1) <= _USED * len(rows)
 
 
 @inlined
@@ -97,14 +82,14 @@ def append(
         accepted[row] = False
         if message.physical_offset < low:
             continue
-        newest = rows[_place_of(rows, message.name_hash)]
+        newest = rows[place_of(rows, message.name_hash)]
         is_new = newest.number == 0
         counts = not is_new and newest.physical_offset >= alive
         if counts and message.queue_offset <= newest.queue_offset:
             if refused < 0:
                 refused = row
             continue
-        if is_new and not _has_room(rows, used):
+        if is_new and not has_room(used[0], len(rows)):
             return row, following, queues, refused
         accepted[row] = True
         if following > capacity:
@@ -129,9 +114,9 @@ def collect(buffer, slots, following, number, rows, used):
     while number < following:
         at = _entry_at(slots, number)
         name_hash = np.uint64(load_i64(buffer, at))
-        newest = rows[_place_of(rows, name_hash)]
+        newest = rows[place_of(rows, name_hash)]
         if newest.number == 0:
-            if not _has_room(rows, used):
+            if not has_room(used[0], len(rows)):
                 break
             used[0] += 1
             newest.name_hash = name_hash
@@ -149,7 +134,7 @@ def move(source, rows, used, low):
     for place in range(len(source)):
         row = source[place]
         if row.number != 0 and row.physical_offset >= low:
-            newest = rows[_place_of(rows, row.name_hash)]
+            newest = rows[place_of(rows, row.name_hash)]
             used[0] += 1
             newest.name_hash, newest.physical_offset = row.name_hash, row.physical_offset
             newest.queue_offset, newest.number = row.queue_offset, row.number

@@ -12,8 +12,9 @@ from mqlake.formats.light.light_queue_file import (
     entry_at,
     slot_at,
 )
+from mqlake.kernels.row_table import RowTable, has_room
 from mqlake.store.light.light_columns import (
-    FULL,
+    NEWEST_ROW,
     LightAppended,
     LightBounds,
     LightBuffer,
@@ -31,18 +32,17 @@ def append(
     bounds: LightBounds,
     accepted: npt.NDArray[np.bool_],
 ) -> LightAppended:
-    refused = -1
+    refused, table = -1, RowTable(newest.rows, NEWEST_ROW)
     for row in range(first, len(messages)):
         key, physical_offset, queue_offset, *_, size, _ = messages[row].item()
         accepted[row] = False
         if physical_offset < bounds.low:
             continue
-        place = _place_of(newest.rows, key)
-        _, last_physical, last_offset, number, _ = newest.rows[place].item()
+        place, (_, last_physical, last_offset, number, _) = table.find(key)
         if number and last_physical >= bounds.alive and queue_offset <= last_offset:
             refused = row if refused < 0 else refused
             continue
-        if not number and not _has_room(newest):
+        if not number and not has_room(int(newest.used[0]), len(newest.rows)):
             return LightAppended(row, file.following, file.queues, refused)
         accepted[row] = True
         if file.following > file.capacity:
@@ -51,7 +51,7 @@ def append(
         added = LightEntry(key, physical_offset, queue_offset, size, 0, previous, 0)
         file = _put(file, added)
         newest.used[0] += not number
-        newest.rows[place] = key, physical_offset, queue_offset, file.following - 1, size
+        table.put(place, key, physical_offset, queue_offset, file.following - 1, size)
     return LightAppended(len(messages), file.following, file.queues, refused)
 
 
@@ -91,7 +91,7 @@ def _entry(file: LightBuffer, number: int) -> LightEntry:
 def collect(file: LightBuffer, number: int, newest: Newest) -> int:
     while number < file.following:
         entry = _entry(file, number)
-        if not _note(newest, entry.name_hash, (*entry[:3], number, entry.size)):
+        if not _note(newest, (*entry[:3], number, entry.size)):
             break
         number += 1
     return number
@@ -100,27 +100,16 @@ def collect(file: LightBuffer, number: int, newest: Newest) -> int:
 def move(source: NewestRows, newest: Newest, low: int) -> None:
     for row in source[source["number"] != 0].tolist():
         if row[1] >= low:
-            _note(newest, row[0], row)
+            _note(newest, row)
 
 
-def _note(newest: Newest, key: int, row: tuple[int, ...]) -> bool:
+def _note(newest: Newest, row: tuple[int, ...]) -> bool:
     """Put a row into a table; return whether there was room."""
-    place = _place_of(newest.rows, key)
-    is_new = not newest.rows[place]["number"]
-    if is_new and not _has_room(newest):
+    table = RowTable(newest.rows, NEWEST_ROW)
+    place, found = table.find(row[0])
+    is_new = not found[3]
+    if is_new and not has_room(int(newest.used[0]), len(newest.rows)):
         return False
     newest.used[0] += is_new
-    newest.rows[place] = row
+    table.put(place, *row)
     return True
-
-
-def _has_room(newest: Newest) -> bool:
-    used, of = FULL
-    return of * (int(newest.used[0]) + 1) <= used * len(newest.rows)
-
-
-def _place_of(rows: NewestRows, key: int) -> int:
-    place = key % len(rows)
-    while rows[place]["number"] and int(rows[place]["name_hash"]) != key:
-        place = (place + 1) % len(rows)
-    return place
