@@ -192,7 +192,7 @@ SHARED = {
     ),
     "maxLmqConsumeQueueNum": Shared(
         add_lite_topic,
-        lambda broker: broker.state.lite.count(),
+        lambda broker: broker.state.lite.room.count(),
         {"maxLmqConsumeQueueNum": MOST, "enableLmq": True},
     ),
     "maxLiteSubscriptionCount": Shared(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from mqlake.broker.state.lite.next_offsets import NextOffsets
-from mqlake.kernels.row_table import FULL
+from mqlake.kernels.rows.table import FULL
 
 LAST = (1 << 64) - 1
 

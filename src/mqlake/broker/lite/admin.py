@@ -64,10 +64,10 @@ class LiteAdmin:
         body = BrokerLiteInfo(
             store_type=_STORE,
             max_lmq_num=self._runtime.settings.max_lmq_consume_queue_num,
-            current_lmq_num=lite.count(),
+            current_lmq_num=lite.room.count(),
             lite_subscription_count=lite.subscriptions.count,
             order_info_count=len(lite.held),
-            cq_table_size=lite.count(),
+            cq_table_size=lite.room.count(),
             offset_table_size=len(self._offsets),
             event_map_size=len(lite.events),
             topic_meta={each.topic_name: expiration_minutes(each) for each in parents},
@@ -97,7 +97,7 @@ class LiteAdmin:
             topic=topic.topic_name,
             ttl=expiration_minutes(topic),
             groups=groups.get(topic.topic_name),
-            lmq_num=self._lite.count(),
+            lmq_num=self._lite.room.count(),
             lite_topic_count=0 if light is None else light.count(topic.topic_name),
         )
         return response(request, body=encode_body(body))

@@ -42,7 +42,7 @@ NEWEST_ROW = Struct("=Qqqii")
 LightMessages = npt.NDArray[np.void]
 """An array of MESSAGE."""
 NewestRows = npt.NDArray[np.void]
-"""An array of NEWEST: a hash table (`kernels.row_table`)."""
+"""An array of NEWEST: a hash table (`kernels.rows`)."""
 
 
 class LightBuffer(NamedTuple):

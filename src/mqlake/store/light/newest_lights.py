@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mqlake.kernels.row_table import RowTable
+from mqlake.kernels.rows.table import RowTable
 from mqlake.store.light.light_columns import (
     NEWEST,
     NEWEST_ROW,

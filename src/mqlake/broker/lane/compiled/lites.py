@@ -25,9 +25,9 @@ from mqlake.formats.properties import (
 )
 from mqlake.kernels.blake2b import BLOCK, STATE, keyed_hash, keyed_start
 from mqlake.kernels.decimal import put_decimal
-from mqlake.kernels.hashed_rows import has_room, place_of
 from mqlake.kernels.jit import inlined, kernel
 from mqlake.kernels.memory import borrow, copy, store_u8
+from mqlake.kernels.rows.compiled import has_room, place_of
 
 HASHING = 2 * STATE + BLOCK
 """Bytes that the hashes of queues need: the state after the key, a state, and a block."""

@@ -20,6 +20,7 @@ from mqlake.broker.state.lite.names import (
     queue_name,
 )
 from mqlake.broker.state.lite.queues import LiteQueues
+from mqlake.broker.state.lite.room import LiteTopicRoom
 from mqlake.broker.state.lite.sent_properties import place, typical_lite_topic, waits_by
 from mqlake.broker.state.lite.subscriptions import LiteSubscription, LiteSubscriptions, new_queues
 from mqlake.broker.state.offsets.room import OffsetRoom
@@ -36,7 +37,7 @@ from mqlake.protocol.command import oneway
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.lite import NotifyUnsubscribeLiteHeader
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.shares import Shares, owner_of
+from mqlake.remoting.shares import owner_of
 from mqlake.remoting.slices import Job
 from mqlake.store.port import Store
 
@@ -53,7 +54,7 @@ class LiteTopics:
 
     Attributes:
         queues: their messages.
-        subscriptions, events, held: see there.
+        room, subscriptions, events, held: see there.
     """
 
     def __init__(
@@ -82,8 +83,7 @@ class LiteTopics:
             self._now,
         )
         self.held = HeldLite(self._now, lambda key: self.events.note(key[1], key[0]))
-        self._created = Shares(percent)
-        self._count: int | None = None
+        self.room = LiteTopicRoom(store, runtime)
         runtime.on_stop.append(self._stop)
         if store.light is not None:
             store.light.notify(self._messages_arrived)
@@ -155,10 +155,10 @@ class LiteTopics:
             RemotingError: there are too many lite topics.
         """
         owner = owner_of(peer.address)
-        check = lambda: self._check_room(owner)  # noqa: E731
+        check = lambda: self.room.check(owner)  # noqa: E731
         found = self.queues.take_offset(topic.topic_name, queue, check)
         if found.is_first:
-            self._count_new(owner)
+            self.room.add(owner)
         return place(queue, found.offset)
 
     def expect(self, queue: str, name_hash: int, peer: Peer, put_end: int) -> None:
@@ -171,30 +171,10 @@ class LiteTopics:
             RemotingError: there are too many lite topics.
         """
         owner = owner_of(peer.address)
-        check = lambda: self._check_room(owner)  # noqa: E731
+        check = lambda: self.room.check(owner)  # noqa: E731
         found = self.queues.next_offset(parent_of(queue), queue, name_hash, check, put_end)
         if found.is_first:
-            self._count_new(owner)
-
-    def _check_room(self, owner: str) -> None:
-        """Refuse another lite topic if there are too many."""
-        most = self.settings.max_lmq_consume_queue_num
-        refusal = self._created.refusal(owner, self.count(), most, "maxLmqConsumeQueueNum")
-        if refusal is not None:
-            raise RemotingError(ResponseCode.LMQ_QUOTA_EXCEEDED, refusal)
-
-    def _count_new(self, owner: str) -> None:
-        """Count another lite topic: at the end, after everything that may fail."""
-        self._created.add(owner)
-        self._count = self.count() + 1
-
-    def count(self) -> int:
-        """Return how many lite topics there are, about."""
-        if self._count is None:
-            light = self._store.light
-            self._count = 0 if light is None else sum(map(light.count, light.topics()))
-            self._created.shrink(self._count)  # Files were removed, and with them lite topics.
-        return self._count
+            self.room.add(owner)
 
     # Subscriptions
 
@@ -353,7 +333,7 @@ class LiteTopics:
 
     def _expire(self) -> Job[None]:
         """Forget what groups know of expired lite topics."""
-        self._count = None
+        self.room.look_again()
         if self._runtime.settings.is_slave:
             return
         for topic in (yield from self.parents()):
@@ -385,7 +365,7 @@ class LiteTopics:
 
     def topic_ended(self, topic: str) -> Job[None]:
         """Forget the lite topics of a topic."""
-        self._count = None
+        self.room.look_again()
         self.queues.forget(topic)
         yield from self._forget(lambda key: parent_of(key[1]) == topic)
         for client_id in (yield from self.subscriptions.end(lambda each: each.topic == topic)):

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mqlake.dispatch.batch import Longs
-from mqlake.kernels.row_table import RowTable, has_room
+from mqlake.kernels.rows.table import RowTable, has_room
 
 NEXT: Final = np.dtype(
     [
@@ -21,7 +21,7 @@ NEXT: Final = np.dtype(
 )
 _ROW: Final = Struct("=Qqq")
 NextRows = npt.NDArray[np.void]
-"""An array of NEXT: a hash table (`kernels.row_table`)."""
+"""An array of NEXT: a hash table (`kernels.rows`)."""
 
 FORGOTTEN: Final = -1
 _FEWEST, _GROWTH = 1 << 6, 8

@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from mqlake.formats.light.light_queue_file import ENTRY_SIZE, HEADER_SIZE, SLOT_SIZE
-from mqlake.kernels.hashed_rows import has_room, place_of
 from mqlake.kernels.jit import brief_kernel, inlined
 from mqlake.kernels.memory import borrow, load_i32, load_i64, store_i32, store_i64
+from mqlake.kernels.rows.compiled import has_room, place_of
 
 _PHYSICAL_AT, _OFFSET_AT, _SIZE_AT = 8, 16, 24
 _SLOT_PREVIOUS_AT, _PREVIOUS_AT, _JUMP_AT = 28, 32, 36

@@ -12,7 +12,7 @@ from mqlake.formats.light.light_queue_file import (
     entry_at,
     slot_at,
 )
-from mqlake.kernels.row_table import RowTable, has_room
+from mqlake.kernels.rows.table import RowTable, has_room
 from mqlake.store.light.light_columns import (
     NEWEST_ROW,
     LightAppended,

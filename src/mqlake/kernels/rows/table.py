@@ -1,4 +1,4 @@
-"""Hash tables of rows that kernels and Python both read and change (twin of `kernels.hashed_rows`).
+"""Hash tables of rows that kernels and Python share (twin of `kernels.rows.compiled`).
 
 A table is an array of 2^k rows, whose dtype begins with `name_hash`, a hash of 64 bits, by which a
 row is known. Its field `number` is 0 in a row that is free. A row is at its hash modulo the length,

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mqlake.kernels import hashed_rows
 from mqlake.kernels.jit import kernel
-from mqlake.kernels.row_table import FULL, RowTable, has_room
+from mqlake.kernels.rows import compiled
+from mqlake.kernels.rows.table import FULL, RowTable, has_room
 
 LAST = (1 << 64) - 1
 WIDE = np.dtype([("name_hash", "u8"), ("value", "i8"), ("number", "i8")], align=True)
@@ -21,12 +21,12 @@ FORMS = [(WIDE, Struct("=Qqq"), 2), (NARROW, Struct("=Qii"), 1)]
 
 @kernel
 def find(rows: Any, name_hash: Any) -> Any:
-    return hashed_rows.place_of(rows, name_hash)
+    return compiled.place_of(rows, name_hash)
 
 
 @kernel
 def may_add(used: Any, rows: Any) -> Any:
-    return hashed_rows.has_room(used, rows)
+    return compiled.has_room(used, rows)
 
 
 @pytest.mark.parametrize(("dtype", "form", "number_at"), FORMS, ids=["wide", "narrow"])

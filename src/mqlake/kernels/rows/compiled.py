@@ -1,4 +1,4 @@
-"""Find rows in hash tables that Python changes, too: see `kernels.row_table`."""
+"""Find rows in hash tables that Python changes, too: see `kernels.rows`."""
 
 # pyright: basic
 # Reason: compiled by Numba, whose types are inferred.
@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from mqlake.kernels.jit import inlined
-from mqlake.kernels.row_table import FULL
+from mqlake.kernels.rows.table import FULL
 
 _USED, _OF = FULL
 

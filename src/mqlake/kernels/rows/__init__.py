@@ -1,0 +1,1 @@
+"""Hash tables of rows, which kernels and Python both read and change."""
