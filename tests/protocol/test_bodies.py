@@ -11,6 +11,11 @@ import pytest
 from mqlake.formats.config import DataVersion
 from mqlake.formats.config.topics import Topic
 from mqlake.protocol.bodies import register
+from mqlake.protocol.bodies.lite import (
+    LiteOffsetOption,
+    LiteSubscriptionChange,
+    LiteSubscriptionChanges,
+)
 from mqlake.protocol.bodies.register import RegisterBody, TopicConfigs, decode_register
 from mqlake.protocol.bodies.route import (
     BrokerData,
@@ -138,3 +143,11 @@ def test_a_long_registration_is_decoded_in_pieces(
     for broken in (body.encode()[:-3], body.encode().replace(b'"T150":', b'"T150",')):
         with pytest.raises(BodyError):
             run_at_once(decode_register(broken, compressed=False))
+
+
+def test_java_gets_each_field_of_where_a_group_begins() -> None:
+    """RocketMQ's broker fails without a type."""
+    change = LiteSubscriptionChange("PARTIAL_ADD", "c", "g", "t", ["a"], LiteOffsetOption())
+    encoded = json.loads(encode_body(LiteSubscriptionChanges([change])))
+    (found,) = encoded["subscriptionSet"]
+    assert found["offsetOption"] == {"type": "POLICY", "value": 0}

@@ -459,6 +459,10 @@ class BrokerSettings(ReplicationSettings, frozen=True, rename="camel", kw_only=T
     """Whether messages over gRPC are refused whose type is not the one that the topic is for."""
     min_invisible_time_mills_for_recv: Restart[Interval] = 10_000
     """How long messages must be invisible at least that are received over gRPC."""
+    default_invisible_time_mills: Restart[Interval] = 60_000
+    """How long messages are invisible at first that push consumers receive over gRPC; it is
+    extended while they are consumed. After a crash, a queue that is consumed in order may be held
+    up for as long."""
     grpc_client_consumer_min_long_polling_timeout_millis: Restart[Pause] = 5000
     """How long a receive over gRPC waits for messages at least."""
     grpc_client_consumer_max_long_polling_timeout_millis: Restart[Interval] = 20_000

@@ -16,6 +16,7 @@ _OF_BROKER: Final = (
     "max_address_share",
     "enable_topic_message_type_check",
     "min_invisible_time_mills_for_recv",
+    "default_invisible_time_mills",
     "grpc_max_inbound_message_size",
     "grpc_max_inbound_request_size",
     "grpc_client_consumer_min_long_polling_timeout_millis",

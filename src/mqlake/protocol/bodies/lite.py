@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-class LiteOffsetOption(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class LiteOffsetOption(msgspec.Struct, frozen=True, rename="camel"):
     """Where a group begins: type POLICY (0 last, 1 min, 2 max), OFFSET, TAIL_N or TIMESTAMP."""
 
     type: str = "POLICY"
