@@ -111,6 +111,14 @@ def test_an_interrupted_consumer_commits(running: RunningBroker) -> None:
     assert run(running, *words, "--max", "1")[1] == b"three\n"
 
 
+@pytest.mark.parametrize("command", ["tail", "consume"])
+def test_a_mistyped_topic_names_the_nearest(running: RunningBroker, command: str) -> None:
+    assert run(running, "produce", "Payments", given=b"one\n")[0] == 0
+    code, out, err = run(running, command, "Paymnets")
+    known = f"no name server of {running.name_server} knows the topic; the nearest is Payments"
+    assert (code, out, err) == (2, b"", f"mqlake: topic Paymnets: {known}\n")
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [

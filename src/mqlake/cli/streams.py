@@ -14,12 +14,14 @@ from mqlake.cli.access import chosen
 from mqlake.cli.options import UsageError
 from mqlake.cli.output import write, write_json
 from mqlake.cli.progress import reported_servers
+from mqlake.errors import MqlakeError
 from mqlake.storage.clock import SystemClock
 
 if TYPE_CHECKING:
     import asyncio
 
     from mqlake.client import ConsumerSettings, ReceivedMessage
+    from mqlake.client.access import ClientAccess
 
 DEFAULT_NAMES = "127.0.0.1:9876"
 _POLLED = 256
@@ -214,19 +216,38 @@ async def read_all_queues(
     Args:
         most: the number of messages; None to continue until the program is stopped.
     """
-    from mqlake.client import PullConsumer
+    from mqlake.client import NoRouteError, PullConsumer
 
     access = chosen()
     async with PullConsumer(
         names, settings=settings, credentials=access.credentials, tls=access.tls
     ) as consumer:
-        consumer.assign(await consumer.queues_of(topic), wanted)
+        try:
+            queues = await consumer.queues_of(topic)
+        except NoRouteError as error:
+            raise NoRouteError(f"{error}{await _nearest(names, topic, access)}") from None
+        consumer.assign(queues, wanted)
         shown.begin(topic)
         while not told.is_set() and (most is None or shown.count < most):
             left = _POLLED if most is None else min(_POLLED, most - shown.count)
             for message in await or_told(consumer.poll(most=left), told) or ():
                 write_message(message, as_json=as_json)
                 shown.add()
+
+
+async def _nearest(names: str, topic: str, access: ClientAccess) -> str:
+    """Return the name of the most similar topic, as the end of an error; "" if none is similar."""
+    from mqlake.admin import Admin, topics
+    from mqlake.query.reading.losses import is_internal
+    from mqlake.query.reading.parsing import is_near, nearest
+
+    try:
+        async with Admin(names, tls=access.tls, credentials=access.credentials) as admin:
+            known = [name for name in await topics.names(admin) if not is_internal(name)]
+    except MqlakeError:
+        return ""
+    near = nearest(topic, known) if known else ""
+    return f"; the nearest is {near}" if near and is_near(topic, near) else ""
 
 
 def write_message(message: ReceivedMessage, *, as_json: bool) -> None:
