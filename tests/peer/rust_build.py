@@ -16,8 +16,9 @@ class RustMissingError(Exception):
     """No Rust program can be built here; the message is one line that says why."""
 
 
-def build(source: Path) -> Path:
-    """Compile the package in `source`; return the program. Cargo itself knows what has changed.
+def build(source: Path, program: str = "rocketmq_peer") -> Path:
+    """Compile the package in `source`; return one of its programs. Cargo itself knows what has
+    changed.
 
     Raises:
         RustMissingError: no cargo, or no registry to fetch crates from.
@@ -43,4 +44,4 @@ def build(source: Path) -> Path:
         if any(words in done.stderr for words in UNREACHABLE):
             raise RustMissingError(f"cargo could not fetch what {source.name}/ needs: {reason}")
         raise subprocess.CalledProcessError(done.returncode, command, done.stdout, done.stderr)
-    return output / "debug" / "rocketmq_peer"
+    return output / "debug" / program

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from mqlake.spark.launch import QUICK_START
-from tests.peer import java_build, node_build, python_build
+from tests.peer import java_build, node_build, python_build, rust_build
 
 PROGRAMS = Path(__file__).parent / "programs"
 _LINE = 64 << 20
@@ -72,12 +72,23 @@ def _java() -> list[str]:
     return ["java", "-Xmx256m", *QUICK_START, "-cp", classes, "Program"]
 
 
+def _rust() -> list[str]:
+    try:
+        return [str(rust_build.build(PROGRAMS.parents[1] / "rocketmq_rust", "operations"))]
+    except rust_build.RustMissingError as reason:
+        raise ClientMissingError(str(reason)) from None
+
+
 COMMANDS: Mapping[str, Callable[[], Sequence[str]]] = {
     "python": _python,
     "node": _node,
     "java": _java,
 }
 """How each language's client starts."""
+ALL_COMMANDS: Mapping[str, Callable[[], Sequence[str]]] = {**COMMANDS, "rust": _rust}
+"""The same with the client for Rust, which cannot do most of what scenarios ask for, and takes
+minutes to compile.
+"""
 
 
 class Client:
@@ -98,7 +109,7 @@ class Client:
             ClientMissingError: the client cannot be built here.
         """
         await asyncio.to_thread(directory.mkdir, parents=True)
-        command = list(await asyncio.to_thread(COMMANDS[language]))
+        command = list(await asyncio.to_thread(ALL_COMMANDS[language]))
         if language == "java":
             command.insert(1, f"-Duser.home={directory}")
         with (directory / "stderr").open("wb") as errors:

@@ -54,7 +54,7 @@ final class Operations {
             case "lite_push": return litePush(wanted);
             case "follow": return follow(wanted);
             case "unfollow": return unfollow(wanted);
-            case "seen": return seen.get(client(wanted)).all();
+            case "seen": return seen(wanted);
             case "subscribe": return subscribe(wanted);
             case "close": return close(wanted);
             default: throw new UnsupportedOperationException(name);
@@ -250,6 +250,10 @@ final class Operations {
     private Object unfollow(JsonObject wanted) throws Exception {
         ((LitePushConsumer) clients.get(client(wanted))).unsubscribeLite(wanted.get("lite").getAsString());
         return null;
+    }
+
+    private Object seen(JsonObject wanted) {
+        return seen.get(client(wanted)).from(wanted.has("begin") ? wanted.get("begin").getAsInt() : 0);
     }
 
     private Object subscribe(JsonObject wanted) throws Exception {

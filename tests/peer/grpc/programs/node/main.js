@@ -55,11 +55,13 @@ function options({ user, secret, timeout = 30 }) {
 }
 
 function listener(collected) {
+  const counts = new Map();
   return {
     async consume(message) {
       const found = described(message);
       collected.push(found);
-      const count = collected.filter(({ body }) => body === found.body).length;
+      const count = (counts.get(found.body) ?? 0) + 1;
+      counts.set(found.body, count);
       return refuses(found.body, count) ? ConsumeResult.FAILURE : ConsumeResult.SUCCESS;
     },
   };
@@ -183,8 +185,8 @@ const operations = {
     await clients.get(client).unsubscribeLite(lite);
   },
 
-  async seen({ client }) {
-    return seen.get(client);
+  async seen({ client, begin = 0 }) {
+    return seen.get(client).slice(begin);
   },
 
   async subscribe({ client, topic, kind, text }) {

@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
@@ -73,14 +74,14 @@ class Listener(MessageListener):
     """Collects messages."""
 
     def __init__(self):
-        self.seen = []
+        self.seen, self._counts = [], Counter()
 
     def consume(self, message):
         """Take a message, or fail."""
         found = described(message)
         self.seen.append(found)
-        count = sum(each["body"] == found["body"] for each in self.seen)
-        is_refused = refuses(found["body"], count)
+        self._counts[found["body"]] += 1
+        is_refused = refuses(found["body"], self._counts[found["body"]])
         return ConsumeResult.FAILURE if is_refused else ConsumeResult.SUCCESS
 
 
@@ -224,9 +225,9 @@ class Operations:
         """End the subscription to a lite topic."""
         self._clients[client].unsubscribe_lite(lite)
 
-    def seen(self, client):
-        """Return what a push consumer has received."""
-        return list(self._listeners[client].seen)
+    def seen(self, client, begin=0):
+        """Return what a push consumer has received, from a number of messages on."""
+        return self._listeners[client].seen[begin:]
 
     def subscribe(self, client, topic, kind, text):
         """Add a subscription, or replace it."""
