@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator
+from contextlib import contextmanager
 from time import perf_counter
 from typing import Any, Final, cast
 
@@ -17,7 +18,9 @@ from google.protobuf.message import DecodeError, Message
 from mqlake.grpc.status import GrpcError, GrpcStatus
 
 LARGE: Final = 16_384
-"""Bytes of a message that is parsed at once: its fields are counted within a millisecond or two."""
+"""Bytes of a message that is parsed at once, unless it has many fields."""
+_MANY: Final = 1_024
+"""Fields that are counted, and parsed, within a millisecond."""
 _SMALL: Final = 2_048
 """Bytes of a message that is parsed without a look at its fields."""
 MOST_FIELDS: Final = 32_768
@@ -31,8 +34,10 @@ _OF_FIELD: Final = 48
 _OF_SMALL: Final = 6
 """How many times its bytes a small message takes at most once it is parsed."""
 _VARINT, _DELIMITED = 0, 2
-_SIZES: Final = {1: 8, 3: 0, 4: 0, 5: 4}
-"""The bytes of fields of the other kinds: numbers of 8 and 4 bytes, and the marks of groups."""
+_SIZES: Final = {1: 8, 5: 4}
+"""The bytes of numbers of fixed sizes. There are no groups: no message of the service has any, and
+what is in an unknown one is not parsed as it would be elsewhere.
+"""
 _LONGEST_VARINT: Final = 10
 _MORE: Final = 0x80
 """The bit of a byte of a number that others follow."""
@@ -49,23 +54,36 @@ def parse(kind: type[Message], data: bytes) -> Message:
     Raises:
         GrpcError: the bytes are not a message.
     """
-    try:
+    with _naming(kind):
         return kind.FromString(data)
+
+
+@contextmanager
+def _naming(kind: type[Message]) -> Generator[None]:
+    """Let an error of Protocol Buffers say what bytes were to be."""
+    try:
+        yield
     except DecodeError as error:
-        name = kind.DESCRIPTOR.name
-        raise GrpcError(GrpcStatus.INTERNAL, f"a request is no {name}: {error}") from None
+        text = f"a request is no {kind.DESCRIPTOR.name}: {error}"
+        raise GrpcError(GrpcStatus.INTERNAL, text) from None
 
 
-def parse_at_once(kind: type[Message], data: bytes) -> tuple[Message, int]:
-    """Return a message of at most `LARGE` bytes, and the bytes that it takes at most.
+def parse_at_once(kind: type[Message], data: bytes) -> tuple[Message, int] | None:
+    """Return a message, and the bytes that it takes at most; None if that may take long.
 
     Raises:
         GrpcError: the bytes are not a message.
     """
-    size = len(data)
+    size, fields = len(data), 0
     if size <= _SMALL:
         return parse(kind, data), size * _OF_SMALL
-    *_, fields = _count_fields(data, _shape_of(cast("Descriptor", kind.DESCRIPTOR)))
+    if size > LARGE:
+        return None
+    with _naming(kind):
+        for count in _count_fields(data, _shape_of(cast("Descriptor", kind.DESCRIPTOR))):
+            if count > _MANY:
+                return None
+            fields = count
     return parse(kind, data), size + _OF_FIELD * fields
 
 
@@ -87,11 +105,12 @@ class LargeMessages:
                 0,
             )
             until = perf_counter() + _TURN
-            for count in counting:
-                fields = count
-                if perf_counter() >= until:
-                    await asyncio.sleep(0)
-                    until = perf_counter() + _TURN
+            with _naming(kind):
+                for count in counting:
+                    fields = count
+                    if perf_counter() >= until:
+                        await asyncio.sleep(0)
+                        until = perf_counter() + _TURN
             return parse(kind, data), _OF_FIELD * fields
 
 
@@ -113,7 +132,9 @@ _TEXTS: Final = (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES)
 def _count_fields(data: bytes, shape: Shape) -> Generator[int]:
     """Count the fields of a message; yield the number now and then, and at the end.
 
-    Bytes that are no message end it early.
+    Raises:
+        DecodeError: the bytes are not a message.
+        GrpcError: it has too many fields.
     """
     at = count = 0
     outer: list[tuple[int, Shape]] = []
@@ -124,6 +145,8 @@ def _count_fields(data: bytes, shape: Shape) -> Generator[int]:
                 GrpcStatus.RESOURCE_EXHAUSTED, f"a request has more than {MOST_FIELDS} fields"
             )
         while at >= end:
+            if at > end:
+                raise DecodeError("it is cut")
             if not outer:
                 yield count
                 return
@@ -133,22 +156,15 @@ def _count_fields(data: bytes, shape: Shape) -> Generator[int]:
             yield count
         # Most tags and lengths have one byte, which is read here: a call takes several times as
         # long.
-        tag = data[at]
-        at += 1
-        if tag >= _MORE:
-            tag, at = _varint(data, at - 1)
+        tag, at = (data[at], at + 1) if data[at] < _MORE else _varint(data, at)
         if tag & 7 != _DELIMITED:
             at = _after(tag & 7, data, at)
             continue
-        if at < last and data[at] < _MORE:
-            size = data[at]
-            at += 1
-        else:
-            size, at = _varint(data, at)
+        is_short = at < last and data[at] < _MORE
+        size, at = (data[at], at + 1) if is_short else _varint(data, at)
         inner = shape.get(tag)
         if size > end - at:
-            yield count
-            return
+            raise DecodeError("it is cut")
         if inner is None:
             at += size
         elif inner is _PACKED:
@@ -160,17 +176,28 @@ def _count_fields(data: bytes, shape: Shape) -> Generator[int]:
 
 
 def _after(kind: int, data: bytes, at: int) -> int:
-    """Return where a field of a fixed kind ends; the end of the data if there is no such kind."""
+    """Return where a field that is a number ends.
+
+    Raises:
+        DecodeError: it does not end, or is no number.
+    """
     if kind == _VARINT:
         return _varint(data, at)[1]
-    return at + _SIZES.get(kind, len(data))
+    size = _SIZES.get(kind)
+    if size is None:
+        raise DecodeError(f"it has fields of kind {kind}")
+    return at + size
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a number and where it ends; if it does not end, the end of the data."""
+    """Return a number and where it ends.
+
+    Raises:
+        DecodeError: it does not end.
+    """
     found = 0
     for digit, byte in enumerate(data[at : at + _LONGEST_VARINT]):
         found |= (byte & 0x7F) << 7 * digit
         if byte < _MORE:
             return found, at + digit + 1
-    return 0, len(data)
+    raise DecodeError("it is cut")

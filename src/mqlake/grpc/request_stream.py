@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 
 from mqlake.grpc.method import Method
 from mqlake.grpc.outlet import Outlet, wake
-from mqlake.grpc.parsing import LARGE, parse_at_once
+from mqlake.grpc.parsing import parse_at_once
 from mqlake.grpc.request_bytes import RequestBytes
 from mqlake.grpc.status import GrpcError, GrpcStatus
 
@@ -123,9 +123,8 @@ class RequestStream:
 
     async def _parse(self, message: bytes) -> Message:
         kind = self._method.request
-        if len(message) <= LARGE:
-            return parse_at_once(kind, message)[0]
-        return (await self._outlet.large.parse(kind, message))[0]
+        parsed = parse_at_once(kind, message) or await self._outlet.large.parse(kind, message)
+        return parsed[0]
 
     def _grant(self, window: int) -> None:
         """Let the client send so many bytes from now on."""

@@ -15,7 +15,7 @@ from mqlake.grpc.call import Call, FinishedCall
 from mqlake.grpc.http2.frames import ErrorCode, reset
 from mqlake.grpc.method import Method, MethodKind
 from mqlake.grpc.outlet import Outlet
-from mqlake.grpc.parsing import LARGE, parse_at_once
+from mqlake.grpc.parsing import parse_at_once
 from mqlake.grpc.request_bytes import whole_message
 from mqlake.grpc.request_stream import RequestStream
 from mqlake.grpc.response_stream import ResponseStream
@@ -155,12 +155,13 @@ class ServedCall:
     def _start(self, message: bytes) -> None:
         """Serve the only request of a call."""
         method = self._method
-        if len(message) > LARGE:
-            self._keep(len(message))
-            self._run(self._serve_large(message))
-            return
         try:
-            request, cost = parse_at_once(method.request, message)
+            parsed = parse_at_once(method.request, message)
+            if parsed is None:
+                self._keep(len(message))
+                self._run(self._serve_large(message))
+                return
+            request, cost = parsed
             self._keep(cost)
             result = method.handler(self.call, request)
             if method.kind is not MethodKind.UNARY:

@@ -115,14 +115,19 @@ def forbidden(members: Members) -> Job[dict[str, dict[str, int]]]:
 def consumer_offsets(members: Members) -> Job[dict[str, dict[int, int]]]:
     """Return committed offsets by `topic@group` and queue id.
 
+    RocketMQ's brokers store whatever a client commits. Negative offsets are left out, except for
+    -1: otherwise one client could keep a slave from following its master.
+
     Raises:
         BodyError: the table is malformed.
     """
     found = yield from _table(members, "offsetTable", dict[int, int], _LONGEST_KEY)
     for key, queues in found.items():
-        for queue_id, offset in queues.items():
-            if not 0 <= queue_id < MOST_QUEUES or not -1 <= offset <= _MOST:
+        for queue_id, offset in list(queues.items()):
+            if not 0 <= queue_id < MOST_QUEUES or not -_MOST <= offset <= _MOST:
                 raise BodyError(f"offset {offset} of {key[:100]}, queue {queue_id}")
+            if offset < -1:
+                del queues[queue_id]
         yield
     return found
 

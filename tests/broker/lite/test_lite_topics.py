@@ -160,6 +160,43 @@ def test_a_subscription_may_say_where_the_group_begins(
     simulated.run(check())
 
 
+@pytest.mark.parametrize("value", [2**62, 2**63 - 1, 2**63, 10**30])
+def test_a_group_that_begins_anywhere_does_no_harm_to_others(tmp_path: Path, value: int) -> None:
+    """The first offset of a lite topic without messages is that of the group that is furthest."""
+
+    async def check() -> None:
+        async with lite_broker(tmp_path) as broker:
+            make_group(broker, "others")
+            far, other = LiteClient(broker), LiteClient(broker, "c2", "others")
+            await far.change("PARTIAL_ADD", "a", option=LiteOffsetOption("OFFSET", value))
+            await other.change("PARTIAL_ADD", "a")
+            for number in range(3):
+                await send(broker, "a", str(number))
+            assert await other.bodies() == ["0", "1", "2"]
+            assert await far.bodies() == ["0", "1", "2"]
+
+    simulated.run(check())
+
+
+@pytest.mark.parametrize("offset", [-1, -(2**63), 2**63 - 1])
+def test_an_offset_in_a_file_that_is_none_does_no_harm(tmp_path: Path, offset: int) -> None:
+    async def check() -> None:
+        async with lite_broker(tmp_path) as broker:
+            queue = f"%LMQ%${TOPIC}$a"
+            table = {f"{queue}@others": {0: offset}}
+            offsets = broker.state.store.config.consumer_offsets
+            for _ in offsets.follow(table, offsets.version):
+                pass
+            client = LiteClient(broker)
+            await client.change("PARTIAL_ADD", "a")
+            for number in range(3):
+                await send(broker, "a", str(number))
+            bodies = await client.bodies()
+            assert bodies == ["0", "1", "2"]
+
+    simulated.run(check())
+
+
 def test_subscriptions_end(tmp_path: Path) -> None:
     async def check() -> None:
         async with lite_broker(tmp_path) as broker:

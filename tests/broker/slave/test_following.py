@@ -226,7 +226,9 @@ NONSENSE = {
     "of another type": b'{"topicConfigTable":{"New":5},"subscriptionGroupTable":[],'
     b'"offsetTable":{"a@b":{"x":"y"}},"dataVersion":' + NEWER + b"}",
     "another name": b'{"topicConfigTable":{"Old":' + TOPIC + b'},"subscriptionGroupTable":'
-    b'{"a":{"groupName":"b"}},"offsetTable":{"a@b":{0:-2}},"dataVersion":' + NEWER + b"}",
+    b'{"a":{"groupName":"b"}},"offsetTable":{"a@b":{0:9223372036854775808}},"dataVersion":'
+    + NEWER
+    + b"}",
     "no file name": b'{"topicConfigTable":{"../x":{"topicName":"../x"}},"subscriptionGroupTable":'
     b'{"../x":{"groupName":"../x"}},"offsetTable":{"a@b":{70000:1}},"dataVersion":' + NEWER + b"}",
     "deep": b'{"topicConfigTable":' + b'{"a":' * 5000,

@@ -7,12 +7,14 @@ import random
 from pathlib import Path
 from typing import cast
 
+import pytest
+
 from mqlake.formats import fastjson
 from mqlake.formats.config import ConsumerOffsets
 from mqlake.storage.clock import SystemClock
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.config.config_file import ConfigFile
-from mqlake.store.config.consumer_offsets import ConsumerOffsetTable
+from mqlake.store.config.consumer_offsets import LARGEST_OFFSET, ConsumerOffsetTable
 
 
 def load(path: Path) -> ConsumerOffsetTable:
@@ -55,3 +57,16 @@ def test_a_write_keeps_members_that_are_not_known(tmp_path: Path) -> None:
     assert found["offsetTable"] == {"t@g": {0: 3, 1: 4}}
     assert found["groupTopicMap"] == {"g": ["t"]}
     assert load(tmp_path).query("g", "t", 0) == 3
+
+
+@pytest.mark.parametrize("offset", [-1, -2, -(2**63), LARGEST_OFFSET + 1, 2**63, 10**30])
+def test_what_is_no_queue_offset_is_not_stored(tmp_path: Path, offset: int) -> None:
+    """A slave would refuse the whole table."""
+    table = load(tmp_path)
+    table.commit("g", "t", 0, 7)
+    table.commit_pull("g", "t", 0, 8)
+    table.commit("g", "t", 0, offset)
+    table.commit_pull("g", "t", 0, offset)
+    assert (table.query("g", "t", 0), table.query_pull("g", "t", 0)) == (7, 8)
+    table.reset("g", "t", 0, offset)
+    assert table.query("g", "t", 0) == (0 if offset < 0 else LARGEST_OFFSET)

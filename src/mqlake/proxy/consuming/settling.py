@@ -61,6 +61,8 @@ class Settling:
         place = f"{call.peer}: AckMessage"
         outcomes: list[CallStatus] = []
         for start in range(0, len(entries), _AT_ONCE):
+            if start:  # Even if the broker answers at once, others have their turn.
+                await asyncio.sleep(0)
             some = (
                 self._acknowledge(caller, group, topic, entry, place)
                 for entry in entries[start : start + _AT_ONCE]

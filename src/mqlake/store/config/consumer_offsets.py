@@ -18,6 +18,9 @@ COMMITS_A_VERSION = 500
 (`consumerOffsetUpdateVersionStep`).
 """
 
+LARGEST_OFFSET = 2**62
+"""The largest offset that is stored: queues count up from there without a limit in sight."""
+
 MOST_RESTARTS = 10_000
 """The maximum number of topics of groups that start at 0 again; the oldest are forgotten."""
 
@@ -89,7 +92,12 @@ class ConsumerOffsetTable:
         return self._file.written >= changes
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Set the offset that a group reads next in a queue; it may decrease."""
+        """Set the offset that a group reads next in a queue; it may decrease.
+
+        What is no queue offset is ignored: slaves would refuse it.
+        """
+        if not 0 <= offset <= LARGEST_OFFSET:
+            return
         self._set(self._committed, _key(topic, group), queue_id, offset)
         self._commits += 1
         if self._commits % COMMITS_A_VERSION == 0:
@@ -115,7 +123,12 @@ class ConsumerOffsetTable:
         return dict(self._committed.get(_key(topic, group), {}))
 
     def commit_pull(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Store how far a group has pulled; it may not have consumed those messages yet."""
+        """Store how far a group has pulled; it may not have consumed those messages yet.
+
+        What is no queue offset is ignored.
+        """
+        if not 0 <= offset <= LARGEST_OFFSET:
+            return
         self._set(self._pulled, _key(topic, group), queue_id, offset)
 
     def has_pull(self, group: str, topic: str, queue_id: int) -> bool:
@@ -130,7 +143,10 @@ class ConsumerOffsetTable:
     def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Set the offset at which a group continues, whatever it commits until it applies the
         reset.
+
+        What is no queue offset becomes the nearest one.
         """
+        offset = min(max(offset, 0), LARGEST_OFFSET)
         self.reset_changes += 1
         self._resets.setdefault(_key(topic, group), {})[queue_id] = offset
         self._set(self._committed, _key(topic, group), queue_id, offset)

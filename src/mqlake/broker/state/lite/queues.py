@@ -11,6 +11,7 @@ from mqlake.formats.properties import MULTI_DISPATCH
 from mqlake.formats.record import decode
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
+from mqlake.store.config.consumer_offsets import LARGEST_OFFSET
 from mqlake.store.port import LightQueues, Store
 
 _KEPT: Final = 1 << 20
@@ -141,7 +142,8 @@ class LiteQueues:
         offsets = self._store.config.consumer_offsets
         known = (offsets.query(group, name, 0) for group in offsets.groups_of(name))
         offset = max((offset for offset in known if offset is not None), default=0)
-        return NextOffset(offset, is_first=True)
+        # A file of RocketMQ, or a master, may say anything.
+        return NextOffset(min(max(offset, 0), LARGEST_OFFSET), is_first=True)
 
     def forget(self, topic: str) -> None:
         """Search the next offsets of a topic again, which was deleted.
