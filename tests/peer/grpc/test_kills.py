@@ -74,6 +74,6 @@ def test_the_page_has_counters_and_violations(tmp_path: Path) -> None:
     page.write([first, failed], path)
     text = path.read_text()
     assert "**9 kills, 1 violations**" in text
-    assert "| a broker: the broker 4 | 4 | 5 | 0.0 s |" in text
+    assert "| a broker: the broker 4 | Node.js | 4 | 5 | 0.0 s |" in text
     assert "| a broker | Node.js | 1,234 | 5 | 2,345 | 67 | 2.2 s |" in text
     assert f"{command(failed)}\nlost" in text

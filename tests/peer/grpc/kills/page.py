@@ -55,12 +55,13 @@ def _lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
     yield f"{minutes:.1f} minutes on {machine()}."
     yield f"{versions()}."
     yield ""
-    yield "| killed | kills | seed | everything received after |"
-    yield "| --- | ---: | ---: | ---: |"
+    yield "| killed | under clients for | kills | seed | everything received after |"
+    yield "| --- | --- | ---: | ---: | ---: |"
     for each in outcomes:
         kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(each.kills.items()))
-        total = each.kills.total()
-        yield f"| {each.setup}: {kinds} | {total} | {each.seed} | {each.drained:.1f} s |"
+        names = ", ".join(_LANGUAGES[language] for language in sorted(each.languages))
+        cells = f"{each.kills.total()} | {each.seed} | {each.drained:.1f} s"
+        yield f"| {each.setup}: {kinds} | {names} | {cells} |"
     yield ""
     yield (
         "| clients of | for | sent | refused | delivered | repeated"
