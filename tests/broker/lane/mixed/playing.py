@@ -107,7 +107,8 @@ class Player:
             speakers.append(self._open(line))
             await self._begin(speakers[-1])
         for step in script.steps:
-            speakers[step.place].take(step)
+            for place in step.places:
+                speakers[place].take(step)
             for _ in range(step.rounds):
                 await asyncio.sleep(0)
                 for each in speakers:

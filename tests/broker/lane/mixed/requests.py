@@ -67,10 +67,11 @@ class Requests:
         self._number = 0
         # Some connections use one form of headers, others both.
         self._forms = dice.choice((KINDS, KINDS[:1], KINDS[1:]))
-        pulls = dice.choice((0, 0, 2, 30))
+        pulls, others = dice.choice((0, 0, 2, 30)), dice.choice((0, 0, 1))
         self._weights = {
-            self._usual: 30, self._unusual: 2, self._long: 1, self._large: 1, self._refused: 2,
-            self._batch: 4, self._oneway: 1, self._other: 1, self._pull: pulls,
+            self._usual: 30, self._batch: 4, self._pull: pulls, self._unusual: 2 * others,
+            self._long: others, self._large: others, self._refused: 2 * others,
+            self._oneway: others, self._other: others,
         }  # fmt: skip
 
     def draw(self, count: int) -> list[Asked]:
@@ -82,7 +83,7 @@ class Requests:
         user, dice = self._dice.choice(self._users), self._dice
         if user is None:
             return asked
-        if dice.random() < 0.03:
+        if dice.random() < 0.01:
             user = _FORGER
         return asked._replace(frame=encode(signed(decode(asked.frame), user)))
 

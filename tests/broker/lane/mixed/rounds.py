@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
+from mqlake.broker.lane import lane, layout, seats
 from mqlake.broker.lane import pulls as lane_pulls
-from mqlake.broker.lane import seats
+from mqlake.broker.lane.kernel import LaneKernel
 from mqlake.broker.lane.pulls import LanePulls
+from mqlake.broker.lane.seats import Decryption
 from mqlake.protocol.signature import Credentials
 from mqlake.remoting.client import RemotingClient
 from mqlake.store.append.message import Message
@@ -37,7 +39,8 @@ class Round(NamedTuple):
     Attributes:
         is_closed: whether they ask for signatures.
         flush: `flushDiskType`.
-        is_patient: whether connections stay in the lane that send much that is unusual.
+        is_patient: whether connections stay in the lane that send much that is unusual, and its
+            turns last until all that has arrived is served.
     """
 
     is_closed: bool
@@ -120,9 +123,19 @@ def _patches(given: Round, counts: Counter[str]) -> Any:
         counts["pulls"] += count
         return count
 
+    serve = Decryption.serve
+
+    def noted_turn(decryption: Decryption, kernel: LaneKernel, log: Any, ends: Any) -> int:
+        reason = serve(decryption, kernel, log, ends)
+        counts["together"] += kernel.numbers[layout.WITHHELD] > 1
+        return reason
+
     most = 1 << 30 if given.is_patient else seats._MOST_OTHERS  # pyright: ignore[reportPrivateUsage]
+    turn = int(PATIENCE * 1e9) if given.is_patient else lane._TURN  # pyright: ignore[reportPrivateUsage]
     with (
+        patch.object(lane, "_TURN", turn),
         patch.object(LanePulls, "apply", noted),
+        patch.object(Decryption, "serve", noted_turn),
         patch.object(LanePulls, "_was_seen", lambda *_: True),
         patch.object(lane_pulls, "_TURN", PATIENCE),
         patch.object(seats, "_MOST_OTHERS", most),

@@ -9,23 +9,24 @@ from mqlake.protocol.signature import Credentials
 from tests.broker.lane.mixed.requests import ANN, BOB, QUEUES, Asked, Requests, damaged
 from tests.remoting.proxy_protocol.headers import binary, line
 
-WAYS: Final = ("clear", "clear", "TLS 1.3", "TLS 1.3", "TLS 1.2")
+WAYS: Final = ("clear", "TLS 1.3", "TLS 1.3", "TLS 1.2")
 OPEN: Final = "open"
 ENDS: Final = (
-    *((OPEN,) * 14),  # once all is answered
+    *((OPEN,) * 9),  # once all is answered
     "half",  # nothing more is sent
     "cut",  # and the last bytes are missing
     "reset",  # in the middle
     "damaged",  # a frame
     "notify",  # TLS says that this was all, the socket does not
+    "flipped",
     "flipped",  # one bit of the last records
     "clear text",  # after the last record
     "surprise",  # new keys, or another handshake
 )
-_OF_TLS: Final = ENDS[-4:]
+_OF_TLS: Final = ("notify", "flipped", "clear text", "surprise")
 READERS: Final = ("at once",) * 5 + ("little", "late")
 """When a client reads: as soon as it can, a few bytes at a time, or when all others are done."""
-THEN: Final = ("",) * 20 + ("leave", "clear", "sweep")
+THEN: Final = ("",) * 60 + ("leave", "clear", "sweep")
 """What the broker does after a step."""
 
 
@@ -53,18 +54,18 @@ class Line(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Some bytes of one connection.
+    """Some bytes of one connection, or of several that are served together.
 
     Attributes:
-        place: of the connection.
-        size: how many bytes are written.
+        places: of the connections.
+        size: how many bytes are written to each.
         record: bytes that are encrypted together.
         push: how many bytes are sent at most.
         rounds: how often the event loop turns afterwards.
         then: what the broker does.
     """
 
-    place: int
+    places: list[int]
     size: int
     record: int
     push: int
@@ -90,10 +91,10 @@ def draw(seed: int, *, is_closed: bool) -> Script:
         is_closed: whether the broker asks for signatures.
     """
     dice = random.Random(seed)
-    count = dice.choice((1, 2, 3, 3, 4, 5, 6))
+    count = dice.choice((1, 2, 3, 4, 6, 6))
     lines = [_line(dice, seed, place, is_closed=is_closed) for place in range(count)]
-    sizes = dice.choice(((1, 40), (1, 400), (100, 3000), (1000, 70_000)))
-    steps = [_step(dice, count, sizes) for _ in range(dice.choice((5, 20, 60)))]
+    sizes = dice.choice(((1, 40), (1, 400), (100, 1500), (100, 1500), (100, 3000), (1000, 70_000)))
+    steps = [_step(dice, count, sizes) for _ in range(dice.choice((5, 20, 40)))]
     return Script(seed, lines, steps)
 
 
@@ -102,11 +103,11 @@ def _line(dice: random.Random, seed: int, place: int, *, is_closed: bool) -> Lin
     way, end, reads = dice.choice(WAYS), dice.choice(ENDS), dice.choice(READERS)
     if way == "clear" and end in _OF_TLS:
         end = OPEN
-    users: list[Credentials | None] = [dice.choice((None, None, ANN))]
+    users: list[Credentials | None] = [dice.choice((*(None,) * 9, ANN))]
     if is_closed:
-        users = dice.choice(([ANN], [ANN], [ANN], [BOB], [ANN, BOB], [ANN, None], [None]))
+        users = dice.choice((*([ANN],) * 8, [BOB], [ANN, BOB], [ANN, None], [None]))
     requests = Requests(dice, seed, place, users)
-    asked = requests.draw(dice.choice((1, 4, 12, 12, 25, 25, 80)))
+    asked = requests.draw(dice.choice((1, 4, 25, 25, 50)))
     stream, is_warm = b"".join(each.frame for each in asked), dice.random() < 0.8
     if end == "damaged":
         safe = len(asked[0].frame) if is_warm else 0
@@ -121,10 +122,10 @@ def _header(dice: random.Random) -> bytes:
 
 def _step(dice: random.Random, count: int, sizes: tuple[int, int]) -> Step:
     return Step(
-        dice.randrange(count),
+        dice.sample(range(count), dice.choice((1, count, dice.randint(1, count)))),
         dice.randint(*sizes),
         dice.choice((1 << 14, 1 << 14, 1000, 50)) if sizes[1] > 1000 else dice.choice((1 << 14, 7)),
         dice.choice((1 << 20, 1 << 20, 1 << 20, sizes[0], sizes[1] // 2)),
-        dice.choice((0, 0, 1, 3)),
+        dice.choice((0, 1, 3, 3)),
         dice.choice(THEN),
     )

@@ -61,7 +61,7 @@ class Speaker:
         if end == "surprise":
             self._surprise(dice)
             return
-        client.write(self._left, _RECORD)
+        client.write(self._left, dice.choice((_RECORD, 500)))
         self._left = b""
         self._is_ending, self._shuts = True, end not in (OPEN, "notify")
         pending = client.pending

@@ -43,4 +43,6 @@ def test_all_get_their_own_answers(tmp_path: Path, name: str) -> None:
         if len(seeds) >= 50:
             for what in ("sends", "pulls", "with TLS", "both", "rests", "choked"):
                 assert found.counts[what] > 10, (what, found.counts)
+        if len(seeds) == A_ROUND:
+            assert found.counts["together"] > 0
         left, seed = left - len(seeds), seed + len(seeds)
