@@ -6,6 +6,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from mqlake.admin import Admin, messages
 from mqlake.cli.app import run as program
 from mqlake.client import (
     Consumer,
+    Credentials,
     Message,
     NoRouteError,
     Producer,
@@ -22,10 +24,13 @@ from mqlake.client import (
 from mqlake.errors import MqlakeError
 from mqlake.formats.host import encode_host
 from mqlake.formats.message_id import encode_message_id
+from mqlake.namesrv.name_server import NameServer
+from mqlake.namesrv.settings import make_namesrv_settings
 from mqlake.query.live.connection import close_connections
 from mqlake.query.live.options import live_options
 from mqlake.query.live.plan import plan_batch
 from mqlake.testing import broker
+from tests.auth.closed import CLOSED
 from tests.remoting.serving import serving
 
 
@@ -110,6 +115,32 @@ def test_a_server_that_is_no_name_server_is_told_from_one() -> None:
             assert str(planned.value) == f"the list of topics: {why}"
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("user", "reason"),
+    [
+        (None, "refuses a request without a signature: username cannot be null."),
+        (Credentials("someone", "someones-key"), "refuses: User:someone is not found."),
+    ],
+    ids=["unsigned", "unknown"],
+)
+def test_a_name_server_that_refuses_is_named_with_its_reason(
+    tmp_path: Path, closed: str, user: Credentials | None, reason: str
+) -> None:
+    async def run() -> str:
+        settings = {"listenPort": 0, "authConfigPath": str(tmp_path / "names"), **CLOSED}
+        del settings["brokerClusterName"]
+        async with NameServer(make_namesrv_settings(settings)) as server:
+            address = f"127.0.0.1:{server.port}"
+            async with Producer(f"{closed};{address}", credentials=user) as producer:
+                with pytest.raises(NoRouteError) as sent:
+                    await producer.send(Message(topic="t", body=b"x"))
+                return str(sent.value).replace(address, "ADDRESS")
+
+    assert asyncio.run(run()) == (
+        f"topic t: no name server returns its route: {closed}: Connection refused; ADDRESS {reason}"
+    )
 
 
 def test_a_message_id_of_a_closed_broker_names_the_unique_key_as_the_way_to_ask(

@@ -71,6 +71,7 @@ class Cluster:
         client: the client for the connections.
         silent: the name servers that did not answer the last request for a route, and why; also
             the servers that are not name servers.
+        refusing: those that refused it, and why.
 
     Raises:
         ClientError: the name servers are not a text.
@@ -87,6 +88,8 @@ class Cluster:
         self.name_servers = _addresses(name_servers)
         self.client = WatchedClient(handlers, opened=opened, tls=tls, credentials=credentials)
         self.silent: dict[str, MqlakeError] = {}
+        self.refusing: dict[str, str] = {}
+        self._is_signing = credentials is not None
 
     async def __aenter__(self) -> Self:
         return self
@@ -214,17 +217,24 @@ class Cluster:
             try:
                 code, header = RequestCode.GET_ROUTEINFO_BY_TOPIC, _route_of(topic)
                 answer = await self._ask_name_server(address, code, header, seconds=_ROUTE_TIMEOUT)
-                self.silent.pop(address, None)
+                self._note(address)
                 return decode_answer(TopicRouteData, answer.body)
-            except (ConnectionFailedError, RequestTimeoutError) as error:
-                self.silent[address] = error
-                _log.debug("name server %s: no route of %s: %s", address, topic, error)
             except MqlakeError as error:
-                self.silent.pop(address, None)
-                if _serves_no_routes(error):
-                    self.silent[address] = error
+                self._note(address, error)
                 _log.debug("name server %s: no route of %s: %s", address, topic, error)
         return None
+
+    def _note(self, address: str, error: MqlakeError | None = None) -> None:
+        """Note what a name server has answered; None for a route."""
+        self.silent.pop(address, None)
+        self.refusing.pop(address, None)
+        if isinstance(error, (ConnectionFailedError, RequestTimeoutError)) or (
+            error is not None and _serves_no_routes(error)
+        ):
+            self.silent[address] = error
+        elif isinstance(error, RemotingError) and error.code == ResponseCode.NO_PERMISSION:
+            what = "refuses" if self._is_signing else "refuses a request without a signature"
+            self.refusing[address] = f"{address} {what}: {error}"
 
     async def brokers_of(self, topic: str) -> list[MasterBroker]:
         """Return the masters that have a topic, by name.

@@ -106,13 +106,16 @@ class ClientRoutes:
 
     def why_unknown(self) -> str:
         """Return why the last request for a route found none."""
-        silent, servers = self._cluster.silent, self._cluster.name_servers
-        why = "; ".join(str(error) for error in silent.values())
+        cluster, servers = self._cluster, self._cluster.name_servers
+        silent, refusing = cluster.silent, cluster.refusing
+        why = "; ".join([*map(str, silent.values()), *refusing.values()])
         if not servers:
             return 'no name server is given: pass "host:port"'
         if len(silent) == len(servers):
             return f"no name server answers: {why}"
-        answered = ";".join(server for server in servers if server not in silent)
+        answered = ";".join(each for each in servers if each not in silent | refusing)
+        if not answered:
+            return f"no name server returns its route: {why}"
         unknown = f"no name server of {answered} knows the topic"
         return f"{unknown} ({why})" if why else unknown
 
