@@ -151,6 +151,12 @@ class Peer(asyncio.BufferedProtocol):
         if writer.size > _MUCH:
             self.flush()
 
+    def send_at_once(self, frame: bytes) -> None:
+        """Send a frame now, not at the end of this round of the loop, after all that was sent."""
+        if self._wire.is_open:
+            self._writer.add(frame)
+            self.flush()
+
     def send_rest(self, rest: bytes) -> None:
         """Send the rest of a frame of which the other side has the beginning."""
         if self._wire.is_open and self._writer.add_rest(rest) and not self.inlet.is_serving:
@@ -262,11 +268,7 @@ class Peer(asyncio.BufferedProtocol):
             self.close(f"nothing arrived for {seconds:g} s, while a request was not answered")
 
     def after_part(self, callback: Callable[[], object]) -> None:
-        """Call `callback` once more of the data that arrived with this command is served.
-
-        If no other connection is read meanwhile, this happens within this read; otherwise once this
-        round of the loop is over, in one call for all of them.
-        """
+        """Call `callback` once more of what arrived with this command is served: see `Inlet`."""
         self.inlet.after_part(callback)
 
     def on_close(self, callback: Callable[[Peer], object]) -> None:

@@ -98,6 +98,7 @@ class LaneKernel:
         self._room = self._data.data
         self._bytes: Bytes = np.zeros(layout.DATA_SIZE, np.uint8)
         self.answers: Bytes = np.zeros(layout.ANSWERS_SIZE, np.uint8)
+        self._answers_room = self.answers.data
         self._withheld = np.zeros((5, layout.MOST_WITHHELD), np.int64)
         self._sends = np.zeros((2, layout.MOST_SENDS), np.int64)
         self.times = np.zeros((4, len(layout.BINS) + 1), np.int64)
@@ -344,12 +345,23 @@ class LaneKernel:
             self.numbers[layout.UNSENT_AT] : self.numbers[layout.UNSENT_END]
         ].tobytes()
 
-    def answered(self) -> Iterator[Answered]:
-        """Return the answers that the caller sends, in the order of the log."""
+    def sealed(self) -> list[tuple[int, bytes]]:
+        """Return the answers that the caller encrypts, with the numbers of their connections."""
+        rows = self._withheld[: layout.FIRST_SEND, : self.numbers[layout.WITHHELD]].T.tolist()
+        data = self._answers_room
+        return [(connection, bytes(data[begin:end])) for connection, begin, end in rows]
+
+    def withheld(self) -> Iterator[Answered]:
+        """Return the answers that the caller withholds, in the order of the log."""
         for row in self._withheld[:, : self.numbers[layout.WITHHELD]].T.tolist():
             connection, begin, end, first, count = row
             ends, batches = self._sends[:, first : first + count].tolist()
             yield Answered(connection, self.answers[begin:end].tobytes(), ends, batches)
+
+    def note_taken(self) -> None:
+        """Note that the caller has taken what was answered."""
+        numbers = self.numbers
+        numbers[layout.MESSAGES] = numbers[layout.WITHHELD] = numbers[layout.ANSWERED] = 0
 
 
 def _whole(data: bytes) -> int:

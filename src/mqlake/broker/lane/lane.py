@@ -23,7 +23,7 @@ from mqlake.broker.lane.pull_turns import PullTurns
 from mqlake.broker.lane.pulls import LanePulls
 from mqlake.broker.lane.seats import Decryption, Seats, host_of
 from mqlake.broker.lane.users import routes_taken
-from mqlake.broker.lane.withheld import Withheld, WithheldAnswers
+from mqlake.broker.lane.withheld import WithheldAnswers
 from mqlake.broker.send.send import SendMessages
 from mqlake.broker.state.broker_state import BrokerState
 from mqlake.dispatch.batch import Bytes, Longs
@@ -302,26 +302,15 @@ class Lane:
             return
         # At once: what was answered must not be overwritten.
         self._appends.note_written(numbers[layout.END])
-        if not numbers[layout.WITHHOLDS]:
-            self._counts.add(kernel, self._peer)
-        answered = list(kernel.answered()) if numbers[layout.WITHHELD] else []
-        numbers[layout.MESSAGES] = numbers[layout.WITHHELD] = numbers[layout.ANSWERED] = 0
-        if not numbers[layout.WITHHOLDS]:
-            for one in answered:
-                if (peer := self._peer(one.connection)) is not None:
-                    peer.send(one.answers)
-                    peer.flush()
+        if numbers[layout.WITHHOLDS]:
+            self._withheld.take(kernel, self._peer, self._sends.usual().answers.failed)
             return
-        withheld = [
-            Withheld(peer, one.answers, one.ends, one.batches)
-            for one in answered
-            if (peer := self._peer(one.connection)) is not None
-        ]
-        if withheld:
-            self._withheld.add(withheld, self._sends.usual().answers.failed)
-            for one in withheld:
-                if not one.peer.inlet.may_be_read_directly:
-                    one.peer.inlet.read_indirectly()
+        self._counts.add(kernel, self._peer)
+        sealed = kernel.sealed() if numbers[layout.WITHHELD] else ()
+        kernel.note_taken()
+        for connection, answers in sealed:
+            if (peer := self._peer(connection)) is not None:
+                peer.send_at_once(answers)
 
     def _peer(self, connection: int) -> Peer | None:
         """Return the connection with a number."""

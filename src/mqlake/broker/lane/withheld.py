@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mqlake.broker.send.unconfirmed import Unconfirmed
 from mqlake.broker.state.broker_state import BrokerState
@@ -20,6 +20,9 @@ from mqlake.remoting.connection import Peer
 from mqlake.remoting.greed import REQUEST
 from mqlake.remoting.server import RemotingServer
 from mqlake.store.append.put_result import PutResult, PutStatus
+
+if TYPE_CHECKING:
+    from mqlake.broker.lane.kernel import LaneKernel
 
 _CODES = int(RequestCode.SEND_MESSAGE_V2), int(RequestCode.SEND_BATCH_MESSAGE)
 """Of a single message, and of a batch."""
@@ -60,6 +63,28 @@ class WithheldAnswers:
     def __init__(self, state: BrokerState, server: RemotingServer, waiting: Unconfirmed) -> None:
         self._appends, self._watermarks = state.store.appends, state.store.watermarks
         self._put_times, self._server, self._waiting = state.stats.put_times, server, waiting
+
+    def take(
+        self, kernel: LaneKernel, peer_of: Callable[[int], Peer | None], failed: Failed
+    ) -> None:
+        """Send the answers of a kernel once what they answer is confirmed.
+
+        Args:
+            peer_of: returns the connection with a number.
+            failed: see `add`.
+        """
+        withheld = [
+            Withheld(peer, one.answers, one.ends, one.batches)
+            for one in kernel.withheld()
+            if (peer := peer_of(one.connection)) is not None
+        ]
+        kernel.note_taken()
+        if not withheld:
+            return
+        self.add(withheld, failed)
+        for one in withheld:
+            if not one.peer.inlet.may_be_read_directly:
+                one.peer.inlet.read_indirectly()
 
     def add(self, withheld: Sequence[Withheld], failed: Failed) -> None:
         """Send answers once what they answer is confirmed; one task waits for all of them.

@@ -95,6 +95,9 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         self._raw, self._upper, self._below, self._failed = raw, upper, below, failed
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, is_server, host)
+        # With a buffer, it returns a number.
+        self._read = cast("Callable[[int, memoryview], int]", self._tls.read)
+        self._socket = raw.get_extra_info("socket")
         self.ready: asyncio.Future[None] = below.loop.create_future()
         self._is_server = is_server
         self._buffer = memoryview(b"")
@@ -204,11 +207,10 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
 
     def _decrypt(self, buffer: memoryview) -> tuple[int, str]:
         """Fill a buffer; return how many bytes it has, and a fault."""
-        tls, total, size = self._tls, 0, len(buffer)
+        read, total, size = self._read, 0, len(buffer)
         try:
             while total < size:
-                # With a buffer, it returns a number.
-                count = cast("int", tls.read(size - total, cast("bytearray", buffer[total:])))
+                count = read(size - total, buffer[total:])
                 if not count:  # The other side has said that this was all.
                     self._below.loop.call_soon(self.close)
                     break
@@ -234,7 +236,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
             return Decrypted(0, is_open=False)
         encrypted = self._below.room()[:room]
         try:
-            size = os.readv(self._raw.get_extra_info("socket").fileno(), (encrypted,))
+            size = os.readv(self._socket.fileno(), (encrypted,))
         except BlockingIOError:
             return Decrypted(0)
         except OSError:
