@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mqlake.broker.state.lite.names import queue_name
+from mqlake.broker.state.lite.next_offsets import NextOffsets
 from mqlake.formats.config.topics import Topic
 from mqlake.formats.message_batch import encode_batch
 from mqlake.protocol.bodies.lite import (
@@ -487,5 +488,27 @@ def test_clients_without_lite_topics_are_limited(tmp_path: Path, action: str, mo
             for number in range(20):
                 await LiteClient(broker, f"c{number}").change(action)
             assert len(broker.state.lite.subscriptions.of_group(GROUP)) <= most
+
+    simulated.run(check())
+
+
+def test_a_lite_topic_counts_once_its_offset_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def check() -> None:
+        async with lite_broker(tmp_path) as broker:
+            await send(broker, "a", "a0")
+            room = broker.state.lite.room
+            assert room.count() == 1
+
+            def fail(*_: object) -> None:
+                raise MemoryError
+
+            with monkeypatch.context() as patch:
+                patch.setattr(NextOffsets, "put", fail)
+                assert (await send(broker, "b", "b0")).code == ResponseCode.SYSTEM_ERROR
+            assert room.count() == 1
+            assert (await send(broker, "b", "b0")).code == ResponseCode.SUCCESS
+            assert room.count() == 2
 
     simulated.run(check())
