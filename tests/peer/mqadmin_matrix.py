@@ -67,8 +67,8 @@ def _settings(text: str) -> dict[str, str]:
     return {name: value.strip() for name, _, value in pairs}
 
 
-_OWN_FACTS = r"^.*\bhaTls : VALUE\n"
-"""Lines about replication over TLS, which RocketMQ does not have."""
+_OWN_FACTS = r"^.*\b(haTls|brokerVersion) : VALUE\n"
+"""Lines about replication over TLS, which RocketMQ does not have, and what RocketMQ 4 has."""
 
 # docs/replication.md, docs/lite-topics.md and docs/broker-settings.md say why.
 _OWN_DEFAULTS = frozenset(

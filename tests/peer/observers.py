@@ -104,6 +104,8 @@ def _tidied(seen: Seen, places: dict[str, str]) -> Seen:
 _LEFT_OUT = re.compile(
     # The observers' own clients, and a store that mqlake does not have.
     "TOOLS_CONSUMER|CLIENT_INNER_PRODUCER|ROCKSDB|"
+    # RocketMQ 4 has it, and the exporter fails without it.
+    "^brokerVersion$|"
     # Where a side is.
     "^(bindAddress|brokerIP1|brokerIP2|listenPort|haListenPort|namesrvAddr|rocketmqHome|storePath.*)$"
 )

@@ -15,6 +15,7 @@ from mqlake.protocol.bodies.route import KVTable
 from mqlake.protocol.bodies.stats import BrokerStats, QueueEntries
 from mqlake.protocol.body import decode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import VERSION
 from mqlake.protocol.headers.admin import (
     ExportConfigsHeader,
     QueryConsumeQueueHeader,
@@ -42,6 +43,7 @@ def test_what_a_broker_says_of_itself(tmp_path: Path) -> None:
             assert facts["commitLogMaxOffset"] == str(record.size)
             assert facts["earliestMessageTimeStamp"] == str(record.store_timestamp)
             assert facts["brokerVersionDesc"] == "V5_5_0"
+            assert int(facts["brokerVersion"]) == VERSION
             assert 0 <= float(facts["commitLogDiskRatio"]) <= 1
             assert facts["runtime"].startswith("[ 0 days, 0 hours,")
             assert len(facts["putTps"].split()) == 3

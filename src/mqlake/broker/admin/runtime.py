@@ -11,6 +11,7 @@ from mqlake.formats.consume_queue import SCHEDULE_TOPIC
 from mqlake.protocol.bodies.route import KVTable
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import VERSION as COMMAND_VERSION
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.admin import StatsHeader
@@ -45,6 +46,7 @@ class RuntimeAdmin:
 
     def _info(self, _peer: Peer, request: Command) -> Command:
         facts: dict[str, object] = {
+            "brokerVersion": COMMAND_VERSION,  # of RocketMQ 4; rocketmq-exporter fails without it
             "brokerVersionDesc": VERSION,
             "brokerActive": "true",
             "bootTimestamp": self._started,
