@@ -21,7 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1]
-_KERNELS = ("kernels/*.py", "**/compiled/*.py")
+_KERNELS = ("kernels/**/*.py", "**/compiled/*.py")
 _SHARED = (
     "formats/**/*.py",
     "dispatch/answers.py",

@@ -59,7 +59,7 @@ def test_a_write_keeps_members_that_are_not_known(tmp_path: Path) -> None:
     assert load(tmp_path).query("g", "t", 0) == 3
 
 
-@pytest.mark.parametrize("offset", [-1, -2, -(2**63), LARGEST_OFFSET + 1, 2**63, 10**30])
+@pytest.mark.parametrize("offset", [-2, -(2**63), LARGEST_OFFSET + 1, 2**63, 10**30])
 def test_what_is_no_queue_offset_is_not_stored(tmp_path: Path, offset: int) -> None:
     """A slave would refuse the whole table."""
     table = load(tmp_path)
@@ -69,4 +69,4 @@ def test_what_is_no_queue_offset_is_not_stored(tmp_path: Path, offset: int) -> N
     table.commit_pull("g", "t", 0, offset)
     assert (table.query("g", "t", 0), table.query_pull("g", "t", 0)) == (7, 8)
     table.reset("g", "t", 0, offset)
-    assert table.query("g", "t", 0) == (0 if offset < 0 else LARGEST_OFFSET)
+    assert table.query("g", "t", 0) == (-1 if offset < 0 else LARGEST_OFFSET)

@@ -18,6 +18,9 @@ COMMITS_A_VERSION = 500
 (`consumerOffsetUpdateVersionStep`).
 """
 
+NO_OFFSET = -1
+"""What RocketMQ's clients may commit before they know an offset."""
+
 LARGEST_OFFSET = 2**62
 """The largest offset that is stored: queues count up from there without a limit in sight."""
 
@@ -96,7 +99,7 @@ class ConsumerOffsetTable:
 
         What is no queue offset is ignored: slaves would refuse it.
         """
-        if not 0 <= offset <= LARGEST_OFFSET:
+        if not NO_OFFSET <= offset <= LARGEST_OFFSET:
             return
         self._set(self._committed, _key(topic, group), queue_id, offset)
         self._commits += 1
@@ -127,7 +130,7 @@ class ConsumerOffsetTable:
 
         What is no queue offset is ignored.
         """
-        if not 0 <= offset <= LARGEST_OFFSET:
+        if not NO_OFFSET <= offset <= LARGEST_OFFSET:
             return
         self._set(self._pulled, _key(topic, group), queue_id, offset)
 
@@ -146,7 +149,7 @@ class ConsumerOffsetTable:
 
         What is no queue offset becomes the nearest one.
         """
-        offset = min(max(offset, 0), LARGEST_OFFSET)
+        offset = min(max(offset, NO_OFFSET), LARGEST_OFFSET)
         self.reset_changes += 1
         self._resets.setdefault(_key(topic, group), {})[queue_id] = offset
         self._set(self._committed, _key(topic, group), queue_id, offset)

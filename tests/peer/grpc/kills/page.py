@@ -10,7 +10,7 @@ from tests.peer.grpc.kills.run import CONTINUES, Outcome, command
 from tests.peer.grpc.kills.traffic import MESSAGE_GROUPS
 from tests.reliability import PATH, machine, versions, write_section
 
-TITLE = "gRPC kills"
+TITLE = "Kills under gRPC clients"
 _LANGUAGES = {"java": "Java", "node": "Node.js", "python": "Python", "rust": "Rust"}
 
 _INTRODUCTION = f"""\
