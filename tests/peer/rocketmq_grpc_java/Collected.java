@@ -11,7 +11,7 @@ import org.apache.rocketmq.client.apis.message.MessageView;
 
 /** Collects messages; fails once on those whose bodies begin with "retry". */
 final class Collected implements MessageListener {
-    private static final Duration PATIENCE = Duration.ofSeconds(60);
+    private static final Duration PATIENCE = Duration.ofSeconds(150);
     private final List<Map<String, Object>> messages = new ArrayList<>();
 
     @Override

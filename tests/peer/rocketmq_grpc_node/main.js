@@ -9,7 +9,7 @@ const {
 } = require('rocketmq-client-nodejs');
 const { TransactionResolution } = require('rocketmq-client-nodejs/proto/apache/rocketmq/v2/definition_pb');
 
-const SECONDS = 60; // for which a feature waits
+const SECONDS = 150; // for which a feature waits
 const [endpoints, prefix] = process.argv.slice(2);
 const quiet = { info() {}, warn() {}, error() {}, debug() {} };
 const options = { endpoints, namespace: '', requestTimeout: 30_000, logger: quiet };

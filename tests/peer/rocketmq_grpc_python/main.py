@@ -27,7 +27,7 @@ from rocketmq import (
     TransactionResolution,
 )
 
-SECONDS = 60
+SECONDS = 150
 """For which a feature waits."""
 
 
