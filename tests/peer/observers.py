@@ -104,8 +104,13 @@ def _tidied(seen: Seen, places: dict[str, str]) -> Seen:
 _LEFT_OUT = re.compile(
     # The observers' own clients, and a store that mqlake does not have.
     "TOOLS_CONSUMER|CLIENT_INNER_PRODUCER|ROCKSDB|"
-    # RocketMQ 4 has it, and the exporter fails without it.
-    "^brokerVersion$|"
+    # RocketMQ 4 has the first, without which the exporter fails; mqlake alone has the second.
+    "^(brokerVersion|haTls)$|"
+    # Their defaults are mqlake's own: see tests/peer/mqadmin_matrix.py.
+    "^(allAckInSyncStateSet|enableSingleTopicRegister|inSyncReplicas|maxLiteSubscriptionCount|"
+    "maxLmqConsumeQueueNum)$|"
+    # `Cluster` changes them; and whether a group has committed this offset yet is chance.
+    "^(timerFlushIntervalMs|transactionMetricFlushInterval|%RETRY%G_watched 0)$|"
     # Where a side is.
     "^(bindAddress|brokerIP1|brokerIP2|listenPort|haListenPort|namesrvAddr|rocketmqHome|storePath.*)$"
 )
@@ -118,20 +123,26 @@ _EXACT = re.compile(
 
 def _value(name: str, labels: str, value: Any, places: Mapping[str, str]) -> Any:
     if name == "brokeruntime" and not _EXACT.match(labels):
-        return re.sub("(N ?)+", "N", re.sub(r"-?\d[\d.,]*(E-?\d+)?", "N", _text(value, places)))
+        text = re.sub(r"-?\d[\d.,]*(E-?\d+)?", "N", _text(value, places))
+        return re.sub("N[KMGT]iB", "NB", re.sub("(N ?)+", "N", text))
     if name.isupper() and isinstance(value, bool) and TOPIC not in labels:
         return "a rate"  # whether there was traffic between two samples is chance
     match value:
         case str():
             return _text(value, places)
         case list():
-            return [_value(name, labels, each, places) for each in value]
+            shown = (each for each in value if not _is_left_out(each))
+            return [_value(name, labels, each, places) for each in shown]
         case dict():
             return {
                 _text(key, places): _value(name, labels, each, places)
                 for key, each in value.items()
             }
     return value
+
+
+def _is_left_out(value: Any) -> bool:
+    return isinstance(value, str) and _LEFT_OUT.search(value) is not None
 
 
 def _text(value: str, places: Mapping[str, str]) -> str:
