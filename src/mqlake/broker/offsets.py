@@ -29,7 +29,7 @@ from mqlake.protocol.logic_queues.plans import MOST_QUEUES
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Route
-from mqlake.store.config.consumer_offsets import LARGEST_OFFSET, NO_OFFSET
+from mqlake.store.config.consumer_offsets import may_be_committed
 from mqlake.store.port import Boundary
 from mqlake.store.queues.queue_kind import kind_of
 
@@ -123,7 +123,7 @@ class OffsetRequests:
             self._state.offset_room.check(group, topic)
         if awaits_reset(self._state, self._runtime, group, topic, queue_id):
             return response(request, remark="Offset has been previously reset")
-        if not NO_OFFSET <= offset <= LARGEST_OFFSET:
+        if not may_be_committed(offset):
             return response(request, remark=f"Offset {offset} is no queue offset, and is ignored")
         if self._state.past_end.refuses(GroupQueue(group, topic, queue_id), offset):
             return response(request, remark="Offset is past the end of the queue, and is ignored")

@@ -6,7 +6,8 @@ Upstream: `MQClientAPIImpl`, `MQClientInstance`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from typing import Self
 
 from mqlake.client.awaited_servers import WatchedClient
@@ -144,26 +145,11 @@ class Cluster:
         failure: MqlakeError = MqlakeError('no name server is given: pass "host:port"')
         for address in self.name_servers:
             try:
-                return await self._ask_name_server(address, code, header, body)
+                with _told_of_others(address, code):
+                    return await self.ask(address, code, header, body)
             except (ConnectionFailedError, RequestTimeoutError) as error:
                 failure = error
         raise failure
-
-    async def _ask_name_server(
-        self,
-        address: str,
-        code: RequestCode,
-        header: Header | None = None,
-        body: Body = b"",
-        seconds: float = TIMEOUT,
-    ) -> Command:
-        """Return the answer of a name server, as `ask`; say if the server is something else."""
-        try:
-            return await self.ask(address, code, header, body, seconds)
-        except RemotingError as error:
-            if not _serves_no_routes(error) or code not in _OF_EACH:
-                raise
-            raise RemotingError(error.code, f"{address}: {NO_NAME_SERVER}") from None
 
     # The addresses of brokers
 
@@ -216,7 +202,8 @@ class Cluster:
         for address in self.name_servers:
             try:
                 code, header = RequestCode.GET_ROUTEINFO_BY_TOPIC, _route_of(topic)
-                answer = await self._ask_name_server(address, code, header, seconds=_ROUTE_TIMEOUT)
+                with _told_of_others(address, code):
+                    answer = await self.ask(address, code, header, seconds=_ROUTE_TIMEOUT)
                 self._note(address)
                 return decode_answer(TopicRouteData, answer.body)
             except MqlakeError as error:
@@ -268,6 +255,17 @@ def _addresses(name_servers: object) -> list[str]:
             f'name servers are one text, such as "names-1:9876;names-2:9876", not {name_servers!r}'
         )
     return [part.strip() for part in name_servers.split(";") if part.strip()]
+
+
+@contextmanager
+def _told_of_others(address: str, code: RequestCode) -> Generator[None]:
+    """Let the error of a server that is not a name server say so."""
+    try:
+        yield
+    except RemotingError as error:
+        if not _serves_no_routes(error) or code not in _OF_EACH:
+            raise
+        raise RemotingError(error.code, f"{address}: {NO_NAME_SERVER}") from None
 
 
 def _serves_no_routes(error: MqlakeError) -> bool:

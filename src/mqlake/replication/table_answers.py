@@ -124,7 +124,7 @@ def consumer_offsets(members: Members) -> Job[dict[str, dict[int, int]]]:
     found = yield from _table(members, "offsetTable", dict[int, int], _LONGEST_KEY)
     for key, queues in found.items():
         for queue_id, offset in list(queues.items()):
-            if not 0 <= queue_id < MOST_QUEUES or not -_MOST <= offset <= _MOST:
+            if not 0 <= queue_id < MOST_QUEUES or not -_MOST - 1 <= offset <= _MOST:
                 raise BodyError(f"offset {offset} of {key[:100]}, queue {queue_id}")
             if offset < -1:
                 del queues[queue_id]

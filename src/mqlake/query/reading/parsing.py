@@ -120,6 +120,11 @@ def listed(names: Sequence[str]) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
+def meant_column(name: str, columns: Sequence[str]) -> str:
+    """Return which column is probably meant by a name that no column has."""
+    return foreign_column(name, columns) or suggestion(name, columns)
+
+
 def known_columns(names: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
     """Return the columns with these names, in any case.
 
@@ -129,8 +134,7 @@ def known_columns(names: Sequence[str], columns: Sequence[str]) -> tuple[str, ..
     known = {name.lower(): name for name in columns}
     for number, name in enumerate(names):
         if name.lower() not in known:
-            found = foreign_column(name, columns) or suggestion(name, columns)
-            raise FormatError(f"there is no column {name[:200]!r}; {found}")
+            raise FormatError(f"there is no column {name[:200]!r}; {meant_column(name, columns)}")
         if name.lower() in (other.lower() for other in names[:number]):
             raise FormatError(f"column {name} is named twice")
     return tuple(known[name.lower()] for name in names)

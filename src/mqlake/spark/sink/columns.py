@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mqlake.errors import FormatError
-from mqlake.query.reading.foreign_options import foreign_column
-from mqlake.query.reading.parsing import suggestion
+from mqlake.query.reading.parsing import meant_column
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -62,8 +61,7 @@ def check_schema(schema: StructType, topic: str | None) -> None:
     for field in schema.fields:
         name = known.get(field.name.lower())
         if name is None:
-            columns = list(known.values())
-            meant = foreign_column(field.name, columns) or suggestion(field.name, columns)
+            meant = meant_column(field.name, list(known.values()))
             raise FormatError(f"the sink has no column {field.name[:200]!r}; {meant}")
         if name in found:
             raise FormatError(f"column {name} occurs twice")

@@ -99,7 +99,7 @@ class ConsumerOffsetTable:
 
         What is no queue offset is ignored: slaves would refuse it.
         """
-        if not NO_OFFSET <= offset <= LARGEST_OFFSET:
+        if not may_be_committed(offset):
             return
         self._set(self._committed, _key(topic, group), queue_id, offset)
         self._commits += 1
@@ -130,7 +130,7 @@ class ConsumerOffsetTable:
 
         What is no queue offset is ignored.
         """
-        if not NO_OFFSET <= offset <= LARGEST_OFFSET:
+        if not may_be_committed(offset):
             return
         self._set(self._pulled, _key(topic, group), queue_id, offset)
 
@@ -378,6 +378,11 @@ class ConsumerOffsetTable:
         pair = _pair(key)
         if pair is not None:
             self._pairs.add(*pair)
+
+
+def may_be_committed(offset: int) -> bool:
+    """Return whether a number can be stored as a committed offset."""
+    return NO_OFFSET <= offset <= LARGEST_OFFSET
 
 
 def is_older(version: DataVersion, other: DataVersion) -> bool:

@@ -19,7 +19,7 @@ from mqlake.broker.state.lite.names import (
     parent_of,
     queue_name,
 )
-from mqlake.broker.state.lite.queues import LiteQueues
+from mqlake.broker.state.lite.queues import LiteQueues, NextOffset
 from mqlake.broker.state.lite.room import LiteTopicRoom
 from mqlake.broker.state.lite.sent_properties import place, typical_lite_topic, waits_by
 from mqlake.broker.state.lite.subscriptions import LiteSubscription, LiteSubscriptions, new_queues
@@ -154,11 +154,8 @@ class LiteTopics:
         Raises:
             RemotingError: there are too many lite topics.
         """
-        owner = owner_of(peer.address)
-        check = lambda: self.room.check(owner)  # noqa: E731
-        found = self.queues.take_offset(topic.topic_name, queue, check)
-        if found.is_first:
-            self.room.add(owner)
+        name, queues = topic.topic_name, self.queues
+        found = self._counted(peer, lambda check: queues.take_offset(name, queue, check))
         return place(queue, found.offset)
 
     def expect(self, queue: str, name_hash: int, peer: Peer, put_end: int) -> None:
@@ -170,11 +167,24 @@ class LiteTopics:
         Raises:
             RemotingError: there are too many lite topics.
         """
+        topic, queues = parent_of(queue), self.queues
+        self._counted(
+            peer, lambda check: queues.next_offset(topic, queue, name_hash, check, put_end)
+        )
+
+    def _counted(
+        self, peer: Peer, find: Callable[[Callable[[], object]], NextOffset]
+    ) -> NextOffset:
+        """Return a next offset; if it is the first of a lite topic, count the topic for a client.
+
+        Args:
+            find: finds it; it is given what checks whether there may be another lite topic.
+        """
         owner = owner_of(peer.address)
-        check = lambda: self.room.check(owner)  # noqa: E731
-        found = self.queues.next_offset(parent_of(queue), queue, name_hash, check, put_end)
+        found = find(lambda: self.room.check(owner))
         if found.is_first:
             self.room.add(owner)
+        return found
 
     # Subscriptions
 
