@@ -419,6 +419,31 @@ def test_decisions_are_dropped_when_there_are_too_many(
     simulated.run(main())
 
 
+def test_dropped_decisions_change_no_offset_of_another_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def frame(number: int, offset: int, group: str) -> bytes:
+        flags, kind = HAS_SUBSCRIPTION | COMMITS_OFFSET, int(Serialization.JSON)
+        header = pull_header(offset, commit_offset=offset, sys_flag=flags, consumer_group=group)
+        return pull_frame(number, kind, header)
+
+    async def main() -> None:
+        async with pulling(tmp_path, monkeypatch, **BIG_FILES) as (broker, lane):
+            await fill(broker, 600)
+            for group in (GROUP, "others"):
+                broker.state.groups.put(SubscriptionGroup(group_name=group))
+            monkeypatch.setattr("mqlake.broker.lane.pull_tables.MOST_DECISIONS", 1)
+            await ask_bursts(broker, [[frame(1, 0, GROUP)]])
+            # The second pull of the same receipt is new, and displaces what is known.
+            await ask_bursts(broker, [[frame(2, 96, GROUP), frame(3, 32, "others")]])
+            offsets = broker.state.store.config.consumer_offsets
+            assert offsets.query(GROUP, "Orders", 0) == 96
+            assert offsets.query("others", "Orders", 0) == 32
+            assert len(lane.served) == 3
+
+    simulated.run(main())
+
+
 def test_a_lane_that_fails_leaves_all_pulls_to_the_ordinary_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

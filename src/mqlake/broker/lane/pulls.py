@@ -155,6 +155,9 @@ class LanePulls:
             reason = kernel.serve(self._data, self._answers)
             if reason < layout.NEW or perf_counter() - begin >= _TURN:
                 break
+            # What is learned may displace the decisions of those that are not noted yet.
+            if reason == layout.NEW and numbers[layout.NOTES]:
+                break
             if not self.ask(reason, peer, frames.data, at + numbers[layout.POSITION]):
                 break
         count = numbers[layout.NOTES]
