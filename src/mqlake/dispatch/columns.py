@@ -46,6 +46,9 @@ KEY = np.dtype(
     align=True,
 )
 
+QUEUE_ENTRY = np.dtype([("physical_offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
+"""The entries of a consume queue, as they are in its files (docs/formats/consume_queue.md)."""
+
 QUEUE = np.dtype(
     [
         ("topic_at", "i8"),  # position in the table's arena

@@ -171,6 +171,41 @@ def test_what_is_far_behind_is_brought_into_memory(
     assert reads.warm_up("T", 0, 650) is not None, "no longer just written"
 
 
+def test_messages_in_memory_are_looked_at_together_and_those_on_disk_are_read_in_parts(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warm_up, "NEAR", 2000)
+    answers: list[bool] = []
+    asked: list[bool] = []
+
+    def is_in_memory(address: int, size: int) -> bool:
+        asked.append(answers.pop(0) if answers else True)
+        return asked[-1]
+
+    monkeypatch.setattr(warm_up, "is_in_memory", is_in_memory)
+    store = opened(mapped_file_size_commit_log=1 << 20, mapped_file_size_consume_queue=60_000)
+    put(store, 2900)
+    reads = store.reads
+    assert reads.warm_up("T", 0, 0) is None
+    assert len(asked) == 9
+    assert reads.warm_up("T", 0, 2000) is None
+    assert len(asked) == 9, "known to be in memory"
+    assert reads.warm_up("T", 0, 2040) is None
+    assert len(asked) == 9 + 5, "the file's rest"
+    # Its sample has a message on the disk, but not among the first ones, which are served.
+    answers[:] = [True, True, False]
+    assert reads.warm_up("T", 0, 10) is None
+    assert asked[-5:] == [True, True, False, True, True]
+    answers[:] = [False, False]
+    job = reads.warm_up("T", 0, 250)
+    assert job is not None
+    job()
+    assert reads.warm_up("T", 0, 450) is None, "read by the job"
+    count = len(asked)
+    assert reads.warm_up("T", 0, 490) is None
+    assert len(asked) > count, "the job has read no further"
+
+
 def test_tags_whose_hashes_are_the_same(opened: Open) -> None:
     assert hash_code("Aa") == hash_code("BB")
     store = opened()

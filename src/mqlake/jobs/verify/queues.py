@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from mqlake.dispatch.columns import QUEUE_ENTRY
 from mqlake.formats import consume_queue
 from mqlake.formats.consume_queue import BLANK_ENTRY, ENTRY_SIZE, QueueEntry
 from mqlake.formats.consume_queue_ext import is_address
@@ -24,8 +25,6 @@ from mqlake.store.log.segments import CommitLog
 
 _AT_ONCE = 1 << 16
 """Entries that are processed together."""
-
-_ENTRY = np.dtype([("physical_offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 
 
 class RunCheck:
@@ -145,7 +144,7 @@ def check_queue_files(job: QueueFilesJob) -> EntryFindings:
             for first, end in known.missing(start, stop):
                 for at in range(first, end, _AT_ONCE):
                     data = source.read(queue, at, min(end, at + _AT_ONCE))
-                    entries = np.frombuffer(data, _ENTRY)
+                    entries = np.frombuffer(data, QUEUE_ENTRY)
                     _sort_out(
                         queue,
                         at,
@@ -171,7 +170,7 @@ def _sort_out(
     """Find the origin of entries that belong to no record."""
     offsets = entries["physical_offset"].astype(np.int64)
     written = (offsets >= 0) & (entries["size"] > 0)
-    blank = entries == np.array(BLANK_ENTRY, _ENTRY)
+    blank = entries == np.array(BLANK_ENTRY, QUEUE_ENTRY)
     findings.blank += int(np.count_nonzero(blank))
     for number in bounds.sort_out(offsets, written & ~blank, findings, dead_before):
         if source.read(queue, first + number, first + number + 1) != entries[number].tobytes():

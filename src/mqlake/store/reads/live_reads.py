@@ -13,6 +13,7 @@ from itertools import islice
 
 import numpy as np
 
+from mqlake.dispatch.columns import QUEUE_ENTRY
 from mqlake.dispatch.queue_read import wanted
 from mqlake.formats.consume_queue import ENTRY, ENTRY_SIZE, QueueEntry
 from mqlake.formats.dialect import Dialect
@@ -49,7 +50,6 @@ _MOST_BYTES = 128 << 20
 _KEPT_READINGS = 4096
 _SHORT = 64 << 10
 """Bytes of log that are walked sooner than a compiled scan of them begins."""
-_ENTRY = np.dtype([("physical_offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class LiveReads(Lookups):
                 sizes.add(unit.size / unit.batch_size, unit.batch_size)
             return total
         data = self._queues.entries(topic, queue_id, start, end - start)
-        found = np.frombuffer(data, _ENTRY)["size"]
+        found = np.frombuffer(data, QUEUE_ENTRY)["size"]
         places = np.searchsorted(sizes.bounds, found)
         total = int(found.sum(dtype=np.int64))
         sizes.add_counts(np.bincount(places, minlength=len(sizes.counts)).tolist(), total)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from mqlake.dispatch.columns import QUEUE_ENTRY
 from mqlake.errors import StoreError
 from mqlake.formats import java_string
 from mqlake.formats.consume_queue import ENTRY_SIZE, SCHEDULE_TOPIC
@@ -32,7 +33,6 @@ _LEAST_SKIPPED = 64 << 10
 
 _INT_BITS = 1 << 31
 
-_ENTRY = np.dtype([("offset", ">i8"), ("size", ">i4"), ("code", ">i8")])
 
 Longs = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -122,7 +122,7 @@ def _entry_blocks(
             at = (first - file.first) * ENTRY_SIZE
             data = opened.read(at, (last - first) * ENTRY_SIZE)
             opened.close()
-            found.append((first, np.frombuffer(data, _ENTRY, len(data) // ENTRY_SIZE)))
+            found.append((first, np.frombuffer(data, QUEUE_ENTRY, len(data) // ENTRY_SIZE)))
     return found
 
 
@@ -134,13 +134,13 @@ def _block(
     codes: Longs | None,
     stretch: Stretch,
 ) -> Tiles:
-    starts = data["offset"].astype(np.int64)
+    starts = data["physical_offset"].astype(np.int64)
     sizes = data["size"].astype(np.int64)
     low, high = offsets_in(selection, queue)
     offsets = np.arange(first, first + len(data))
     wanted = (offsets >= low) & (offsets < high)
     if codes is not None and queue[0] != SCHEDULE_TOPIC and wanted.any():
-        of_entry = data["code"].astype(np.int64)
+        of_entry = data["tags_code"].astype(np.int64)
         # Codes beyond 32 bits are addresses in the consume queue extension.
         is_hash = (of_entry >= -_INT_BITS) & (of_entry < _INT_BITS)
         wanted &= ~is_hash | np.isin(of_entry, codes)
