@@ -196,3 +196,27 @@ def test_an_arrival_costs_the_dispatcher_the_same_however_many_groups_wait(
             assert not waiting.count(TOPIC, "g0", -1)
 
     simulated.run(run())
+
+
+def test_groups_for_which_nothing_waits_are_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mqlake.broker.pop.waiting._MOST_UNUSED", 10)
+
+    async def run() -> None:
+        async with running(tmp_path) as broker:
+            await send(broker, "old")
+            listeners: dict[str, Any] = waiting_of(broker)._listeners
+            for number in range(60):
+                await pop(broker, consumer_group=f"g{number}")
+                assert await pop(broker, consumer_group=f"g{number}", poll_time=5) == []
+            assert len(listeners[TOPIC].turns) <= 10
+            assert len(listeners) <= 1 + 2 * 10
+            for group in ("g0", "g59"):
+                again = asyncio.create_task(pop(broker, consumer_group=group, poll_time=LONG))
+                await until(lambda group=group: count_waiting(broker, group) == 1)
+                await send(broker, "new")
+                assert bodies(await again) == ["new"]
+                await pop(broker, consumer_group="g59")
+
+    simulated.run(run())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Final, Protocol
 
 from mqlake.broker.parking import Parked, Parking
 from mqlake.broker.pop.rounds import ALL_QUEUES, Rounds
@@ -21,6 +21,10 @@ _log = logging.getLogger(__name__)
 
 _LONGEST = 5 * 60.0
 """Maximum seconds that a request waits."""
+_MOST_UNUSED: Final = 4096
+"""Topics of groups for which nothing waits, and which listeners still have: most are soon asked for
+again.
+"""
 
 Turn = tuple[str, str]
 """Topic and group."""
@@ -111,6 +115,7 @@ class WaitingPops:
         self._loop = asyncio.get_running_loop()
         self._queues: dict[Turn, dict[int, dict[_Waiter, None]]] = {}
         self._listeners: dict[str, _TopicListener] = {}
+        self._unused: dict[Turn, None] = {}
         self._line, self._long_line = _ServingOrder(), _ServingOrder()
         # Queues with new messages, by topic, for which nobody has been woken yet.
         self._arrived: dict[str, set[int]] = {}
@@ -148,6 +153,7 @@ class WaitingPops:
             return
         self._queues.setdefault(turn, {}).setdefault(queue_id, {})[waiter] = None
         self._shares.add(owner_of(waiter.peer.address))
+        self._unused.pop(turn, None)
         for name in (topic, *retry_topics(topic, group)):
             self._listen(name).turns.add(turn)
 
@@ -329,3 +335,18 @@ class WaitingPops:
             del waiting[queue_id]
         if not waiting:
             del self._queues[turn]
+            self._note_unused(turn)
+
+    def _note_unused(self, turn: Turn) -> None:
+        """Let listeners forget the topic of a group for which nothing has waited longest, if there
+        are many: messages may never arrive, in retry topics least of all.
+        """
+        self._unused[turn] = None
+        if len(self._unused) <= _MOST_UNUSED:
+            return
+        oldest = next(iter(self._unused))
+        del self._unused[oldest]
+        for name in (oldest[0], *retry_topics(*oldest)):
+            if (listener := self._listeners.get(name)) is not None:
+                listener.turns.discard(oldest)
+                self._forget_unused(name, listener)
