@@ -12,6 +12,7 @@ from itertools import count
 
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.send.checks import Header, SendChecks
+from mqlake.broker.send.properties import allowed
 from mqlake.broker.send.sizes import SendSizes
 from mqlake.broker.state.broker_state import BrokerState
 from mqlake.broker.state.topics import any_queue
@@ -156,7 +157,7 @@ class Replies:
             born_timestamp=header.born_timestamp,
             born_host=peer.address,
             reconsume_times=header.reconsume_times or 0,
-            encoded_properties=(header.properties or "").encode("utf-8", "replace"),
+            encoded_properties=allowed(header.properties or "").encode("utf-8", "replace"),
         )
         store = self._state.store
         (result,) = await store.appends.confirm(store.appends.many([message]))

@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from mqlake.broker.admin.removal import remove_topic
-from mqlake.formats.properties import decode_properties
+from mqlake.formats.own_properties import POP_RECEIPT
+from mqlake.formats.properties import (
+    CANCEL,
+    MULTI_DISPATCH,
+    MULTI_QUEUE_OFFSET,
+    decode_properties,
+)
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.reply import ReplyMessageHeader
 from mqlake.protocol.headers.send import SendMessageResponseHeader
@@ -66,6 +72,24 @@ def test_nobody_takes_the_reply(tmp_path: Path, pairs: str, remark: str) -> None
             assert answer.code == ResponseCode.SYSTEM_ERROR
             assert answer.remark == remark
             assert [record.body for record in broker.records(TOPIC)] == [b"yes"]
+
+    simulated.run(run())
+
+
+@pytest.mark.parametrize("name", [CANCEL, MULTI_DISPATCH, MULTI_QUEUE_OFFSET, POP_RECEIPT])
+def test_a_reply_has_no_property_that_producers_must_not_set(tmp_path: Path, name: str) -> None:
+    """It could recall another topic's message, or let those of a lite topic be lost."""
+
+    async def run() -> None:
+        async with running(tmp_path) as broker:
+            header = to(TOPIC, properties=f"{PAIRS}{name}\x01Orders+1\x02KEYS\x01k\x02")
+            await broker.ask(RequestCode.SEND_REPLY_MESSAGE_V2, header, b"yes")
+            (record,) = broker.records(TOPIC)
+            kept = decode_properties(f"{PAIRS}KEYS\x01k\x02".encode())
+            assert {each: record.properties.get(each) for each in (*kept, name)} == {
+                **kept,
+                name: None,
+            }
 
     simulated.run(run())
 

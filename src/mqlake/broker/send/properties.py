@@ -71,8 +71,7 @@ class StoredProperties:
         """Return the properties to store for those of a request."""
         if not text:
             return self._with_key("")
-        if POP_RECEIPT in text or CANCEL in text or _LIGHT in text:
-            text = edit(text.encode(), _DROPPED).decode()
+        text = allowed(text)
         if text and text[-1] != PROPERTY_SEPARATOR:
             text += PROPERTY_SEPARATOR
         start = text.rfind(_LATER_KEY)
@@ -89,6 +88,13 @@ class StoredProperties:
     def _with_key(self, text: str) -> Stored:
         key = self._keys.next()
         return f"{text}{_UNIQUE_KEY}{key}{PROPERTY_SEPARATOR}{self.own}".encode(), key
+
+
+def allowed(text: str) -> str:
+    """Return the properties of a message without those that producers must not set."""
+    if POP_RECEIPT in text or CANCEL in text or _LIGHT in text:
+        return edit(text.encode(), _DROPPED).decode()
+    return text
 
 
 def without_pop_group(properties: bytes) -> bytes:
