@@ -105,16 +105,7 @@ class OwnedStore:
         self.light = files.light
         self.offsets, self.dispatcher = files.offsets, files.dispatcher
         self.fork_guard = guard = ForkGuard(directory.describe(), self._enter_child)
-        self.retention = Retention(
-            directory=directory,
-            log=self.log,
-            queues=self.queues,
-            index=self.index,
-            light=self.light,
-            checkpoint=found.checkpoint,
-            settings=settings,
-            clock=clock,
-        )
+        self.retention = self._make_retention(files)
         self._appender = Appender(self.log, self.offsets, settings, clock, self._has_batches)
         self.services = Services(clock)
         self.health = health = Health(self.services, self.retention, self._appender)
@@ -123,20 +114,7 @@ class OwnedStore:
             self.log, self.dispatcher, settings.now.flush_disk_type, self.copies
         )
         self.ticks = Ticks(files, self.watermarks, clock, health, guard)
-        self.reads = LiveReads(
-            Live(
-                log=self.log,
-                queues=self.queues,
-                index=self.index,
-                dispatcher=self.dispatcher,
-                settings=settings,
-                watermarks=self.watermarks,
-                arrivals=arrivals,
-                catch_up=self.tick,
-                dialect=found.report.dialect,
-                incarnations=config.incarnations,
-            )
-        )
+        self.reads = self._make_reads(files, arrivals)
         self.retention.on_trim(self.reads.mapped.clear)
         self.redelivery = again = Redelivery(
             self._appender.put_again, self._appender.put_again_without_crc, config
@@ -146,33 +124,67 @@ class OwnedStore:
             self.log, self.queues, config.delay_offsets, again, settings.now, clock
         )
         self.timers = TimerMessages(timer_files, self.log, self.queues, again, settings, clock)
-        self.transactions = Transactions(
-            log=self.log,
-            queues=self.queues,
-            config=config,
-            put=self._appender.put,
-            redelivery=again,
-            put_final=self.puts.put_again,
-            settings=settings,
-            clock=clock,
-        )
+        self.transactions = self._make_transactions()
         self.durability = Durability(files, settings, clock, health, self.ticks, guard)
         self.removal = TopicRemoval(
             files, settings, config, self.durability, health, self.reads.forget
         )
-        self.role = Role(
+        self.role = self._make_role(files)
+        self.services.begin(self._services())
+
+    def _make_retention(self, files: LiveFiles) -> Retention:
+        return Retention(
+            directory=self.directory,
+            log=files.log,
+            queues=files.queues,
+            index=files.index,
+            light=files.light,
+            checkpoint=files.checkpoint,
+            settings=self._settings,
+            clock=self.clock,
+        )
+
+    def _make_reads(self, files: LiveFiles, arrivals: Arrivals) -> LiveReads:
+        return LiveReads(
+            Live(
+                log=files.log,
+                queues=files.queues,
+                index=files.index,
+                dispatcher=files.dispatcher,
+                settings=self._settings,
+                watermarks=self.watermarks,
+                arrivals=arrivals,
+                catch_up=self.tick,
+                dialect=files.dialect,
+                incarnations=files.incarnations,
+            )
+        )
+
+    def _make_transactions(self) -> Transactions:
+        return Transactions(
+            log=self.log,
+            queues=self.queues,
+            config=self.config,
+            put=self._appender.put,
+            redelivery=self.redelivery,
+            put_final=self.puts.put_again,
+            settings=self._settings,
+            clock=self.clock,
+        )
+
+    def _make_role(self, files: LiveFiles) -> Role:
+        return Role(
             files,
-            settings,
-            config,
+            self._settings,
+            self.config,
             self.copies,
             durability=self.durability,
             removal=self.removal,
             ticks=self.ticks,
-            health=health,
-            fork_guard=guard,
-            where=directory.describe(),
+            health=self.health,
+            fork_guard=self.fork_guard,
+            where=self.directory.describe(),
         )
-        self.services.begin(self._services())
 
     def _has_batches(self, topic: str) -> bool:
         """Return whether a topic's queues are batch consume queues.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
 
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.send.answers import Answers
@@ -59,6 +59,8 @@ _TIMED = b"TIMER_DE"
 """Prefix of all properties that ask for a delivery time."""
 
 _log = logging.getLogger(__name__)
+
+_Put = TypeVar("_Put", Message, MessageBatch)
 
 _PLAIN, _TIMED_SEND, _INNER = range(3)
 _Sent = tuple[Peer, Command, int, str, int, str | None]
@@ -151,19 +153,16 @@ class SendMessages:
         body_size, sizes = len(request.body), self._sizes
         if header.batch:
             sizes.check_batch(body_size)
-            batch = _batch(peer, request, header, topic, queue_id, properties)
-            # Clients that give the batch its own key can split it.
-            batch.is_inner = kind_of(topic).has_batches and unique_key in (header.properties or "")
+            batch = _batch(peer, request, header, topic, queue_id, (properties, unique_key))
             kind = _INNER if batch.is_inner else _PLAIN
-            self._put_batch(batch, (peer, request, queue_id, unique_key, kind, None))
+            sent = peer, request, queue_id, unique_key, kind, None
+            self._put_alone(self._store.appends.batch, batch, sent)
             return
         dead = None
         if name.startswith(_RETRY):
-            name = self._dead_letters.topic(header, peer)
-            properties = without_pop_group(properties)
+            name, properties = self._sent_back(header, peer, properties)
             if name != header.topic:
                 dead, queue_id = header.topic, any_queue(naming.DLQ_QUEUES)
-                properties = _undelayed(properties)
         placed_in = _placed(topic, properties, queue_id)
         # The queue of a request that was rewritten is not the producer's choice.
         if placed_in != (properties, queue_id) and not isinstance(request, Rewritten):
@@ -191,22 +190,23 @@ class SendMessages:
         kind = _TIMED_SEND if _TIMED in properties else _PLAIN
         sent = peer, request, queue_id, unique_key, kind, dead
         if HALF in properties and is_half(properties, message.reconsume_times):
-            self._check_transactions()
             self._check_half(properties, body_size, unique_key)
-            self.put_waiting()
-            begin = time.perf_counter()
-            self._finish([sent], [self._store.appends.half(message)], begin)
+            self._put_alone(self._store.appends.half, message, sent)
             return
         if body_size > self._longest_body and message.reconsume_times and name.startswith(_GROUPS):
             # It was accepted with a larger maxMessageSize, and its consumer sends it back.
-            self.put_waiting()
-            begin = time.perf_counter()
-            self._finish([sent], [self._store.appends.again(message)], begin)
+            self._put_alone(self._store.appends.again, message, sent)
             return
         if not self._messages:
             peer.after_part(self.put_waiting)
         self._messages.append(message)
         self._sent.append(sent)
+
+    def _sent_back(self, header: Header, peer: Peer, properties: bytes) -> tuple[str, bytes]:
+        """Return the topic and the properties of a message that its consumer sends back."""
+        name = self._dead_letters.topic(header, peer)
+        properties = without_pop_group(properties)
+        return name, properties if name == header.topic else _undelayed(properties)
 
     def _in_lite_topic(self, topic: Topic, properties: bytes, body_size: int, peer: Peer) -> bytes:
         """Return the properties with the message's place; what is refused takes none."""
@@ -222,6 +222,7 @@ class SendMessages:
         return properties + lite.next_place(topic, queue, peer)
 
     def _check_half(self, properties: bytes, body_size: int, unique_key: str) -> None:
+        self._check_transactions()
         if len(properties) + len(unique_key) > self._sizes.half_properties:
             self._sizes.check(properties, body_size, unique_key)
 
@@ -252,10 +253,11 @@ class SendMessages:
             return
         self._finish(sent, results, begin)
 
-    def _put_batch(self, batch: MessageBatch, sent: _Sent) -> None:
+    def _put_alone(self, append: Callable[[_Put], PutResult], put: _Put, sent: _Sent) -> None:
+        """Put what cannot be put together with other sends."""
         self.put_waiting()
         begin = time.perf_counter()
-        self._finish([sent], [self._store.appends.batch(batch)], begin)
+        self._finish([sent], [append(put)], begin)
 
     def _finish(self, sent: Sequence[_Sent], results: Sequence[PutResult], begin: float) -> None:
         is_short = results[0].count < _MANY
@@ -337,11 +339,18 @@ def _require_queue(topic: Topic) -> None:
 
 
 def _batch(
-    peer: Peer, request: Command, header: Header, topic: Topic, queue_id: int, properties: bytes
+    peer: Peer,
+    request: Command,
+    header: Header,
+    topic: Topic,
+    queue_id: int,
+    stored: tuple[bytes, str],
 ) -> MessageBatch:
+    """Args: `stored`: the properties and the unique key of the batch."""
     if header.topic.startswith(_RETRY):
         reason = f"batch request does not support retry group {header.topic}"
         raise RemotingError(ResponseCode.MESSAGE_ILLEGAL, reason)
+    properties, unique_key = stored
     return MessageBatch(
         topic=header.topic,
         body=without_dropped(bytes(request.body)),
@@ -352,6 +361,8 @@ def _batch(
         reconsume_times=header.reconsume_times or 0,
         encoded_properties=properties,
         longest_properties=LONGEST_SENT,
+        # Clients that give the batch its own key can split it.
+        is_inner=kind_of(topic).has_batches and unique_key in (header.properties or ""),
     )
 
 

@@ -96,69 +96,26 @@ class BrokerState:
         scope = Scope(BROKER, live.now.broker_cluster_name, topic_at)
         self.access = Access(live.now, store.directory, scope, _plain_access(runtime))
         self.quotas = Quotas(self.busy.refusal)
-
-        def creators(limits: CreationLimits) -> Creators:
-            signer_of = self.access.signers.of
-            return Creators(limits, lambda: live.now, signer_of, self.busy.refusal)
-
-        # What the lambdas call is created further down.
-        self.static_topics: StaticTopics = StaticTopics(
-            live.now.broker_name,
-            store.config.static_topics,
-            MOST_QUEUES,
-            lambda topic: self.topics.moved(topic),  # noqa: PLW0108
-        )
-        self.topics: BrokerTopics = BrokerTopics(
-            live,
-            store.config.topics,
-            lambda topic: self.names.changed(topic),  # noqa: PLW0108
-            creators(TOPICS),
-            self.static_topics.names,
-        )
+        self.static_topics = self._make_static_topics(runtime)
+        self.topics = self._make_topics(runtime)
         self.forwarder = Forwarder(live)
         runtime.on_stop.append(self.forwarder.stop)
-        self.groups = Groups(
-            live,
-            store.config.groups,
-            lambda: self.empty_groups.make_room(),  # noqa: PLW0108
-            creators(GROUPS),
-        )
+        self.groups = self._make_groups(runtime)
         self.pop_counts = PopCounts(
             lambda group, topic: group in self.groups and topic in self.topics
         )
         self.creation_times = CreationTimes()
-        self.stats = Stats(
-            lambda: store.offsets,
-            lambda: store.dispatching.count,
-            store.clock.milliseconds,
-            self.topics.queues,
-            store.reads.stored_bytes,
-        )
+        self.stats = self._make_stats()
         repeating.every(LOOK, lambda: slices.start(self.stats.look()))
         self.endings.add(self.groups)
         self.endings.add(self.stats)
         self.endings.add(EndedSamples(store, self.pop_counts))
-        self.clients = Clients(
-            live,
-            self.groups,
-            slices,
-            repeating,
-            store.clock.milliseconds,
-            lambda group: self.empty_groups.left(group),  # noqa: PLW0108
-        )
+        self.clients = self._make_clients(runtime)
         self.client_clock = ClientClock(client_time or store.clock.milliseconds)
         self.past_end = PastEnd(live, store)
         repeating.every(REPORT, self.past_end.report)
         self.endings.add(Restarts(store.config.consumer_offsets))
-        self.empty_groups = EmptyGroups(
-            live,
-            store,
-            self.groups,
-            self.topics,
-            self.clients,
-            slices,
-            forget=lambda: self.stats.forget_groups(self.groups.__contains__),
-        )
+        self.empty_groups = self._make_empty_groups(runtime)
         self.empty_groups.start(repeating)
         self.offset_room = OffsetRoom(live, store.config.consumer_offsets, self.groups)
         self.lite = LiteTopics(store, runtime, self.topics, self.groups, self.offset_room)
@@ -174,6 +131,68 @@ class BrokerState:
         self.controllers = Controllers(live, store.clock) if is_led else None
         alter = self.controllers.alter if self.controllers is not None else None
         self.replication = Replication(live, store, self.replicas, cut, alter)
+
+    # The lambdas below name parts that are made later than the part that calls them.
+
+    def _creators(self, limits: CreationLimits, runtime: BrokerRuntime) -> Creators:
+        live, signer_of = runtime.live, self.access.signers.of
+        return Creators(limits, lambda: live.now, signer_of, self.busy.refusal)
+
+    def _make_static_topics(self, runtime: BrokerRuntime) -> StaticTopics:
+        return StaticTopics(
+            runtime.live.now.broker_name,
+            self.store.config.static_topics,
+            MOST_QUEUES,
+            lambda topic: self.topics.moved(topic),  # noqa: PLW0108
+        )
+
+    def _make_topics(self, runtime: BrokerRuntime) -> BrokerTopics:
+        return BrokerTopics(
+            runtime.live,
+            self.store.config.topics,
+            lambda topic: self.names.changed(topic),  # noqa: PLW0108
+            self._creators(TOPICS, runtime),
+            self.static_topics.names,
+        )
+
+    def _make_groups(self, runtime: BrokerRuntime) -> Groups:
+        return Groups(
+            runtime.live,
+            self.store.config.groups,
+            lambda: self.empty_groups.make_room(),  # noqa: PLW0108
+            self._creators(GROUPS, runtime),
+        )
+
+    def _make_stats(self) -> Stats:
+        store = self.store
+        return Stats(
+            lambda: store.offsets,
+            lambda: store.dispatching.count,
+            store.clock.milliseconds,
+            self.topics.queues,
+            store.reads.stored_bytes,
+        )
+
+    def _make_clients(self, runtime: BrokerRuntime) -> Clients:
+        return Clients(
+            runtime.live,
+            self.groups,
+            runtime.slices,
+            runtime.repeating,
+            self.store.clock.milliseconds,
+            lambda group: self.empty_groups.left(group),  # noqa: PLW0108
+        )
+
+    def _make_empty_groups(self, runtime: BrokerRuntime) -> EmptyGroups:
+        return EmptyGroups(
+            runtime.live,
+            self.store,
+            self.groups,
+            self.topics,
+            self.clients,
+            runtime.slices,
+            forget=lambda: self.stats.forget_groups(self.groups.__contains__),
+        )
 
 
 def _plain_access(runtime: BrokerRuntime) -> PlainAccess | None:

@@ -12,7 +12,7 @@ from mqlake.cli.views.tables import named_values
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from mqlake.jobs.rebuild.job import RebuildReport
+    from mqlake.jobs.rebuild.report import RebuildReport
 
 
 def view(report: RebuildReport, seconds: float) -> Iterator[RenderableType]:

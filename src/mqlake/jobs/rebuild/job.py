@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
-
-import msgspec
 
 from mqlake.errors import JobError
 from mqlake.formats import checkpoint
 from mqlake.formats.checkpoint import Checkpoint
 from mqlake.formats.consume_queue import DEFAULT_DELAY_LEVELS
-from mqlake.formats.damage import Damage
 from mqlake.formats.dialect import Dialect
 from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.engine import Engine
@@ -26,64 +22,19 @@ from mqlake.jobs.queues.files import QueueFileWriter
 from mqlake.jobs.rebuild import stage_index
 from mqlake.jobs.rebuild.batch_queues import rebuild_batch_queues
 from mqlake.jobs.rebuild.fixed_point import FixedPoint, queue_offsets, run_to_fixed_point
+from mqlake.jobs.rebuild.report import RebuildReport, Rebuilt, WrittenQueues, report_of
 from mqlake.jobs.rebuild.settings import Settings, settle
 from mqlake.jobs.rebuild.stage_index import IndexPart, build_index
 from mqlake.jobs.rebuild.stage_queues import QueuePart, RebuildQueueJob
 from mqlake.jobs.source import StoreSource, open_source
-from mqlake.jobs.splits.log_end import damage
 from mqlake.jobs.splits.splits import plan, spans
 from mqlake.jobs.swap import Exchange, require_empty
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.local_write import fsync_directory, fsync_file
 from mqlake.storage.owner_lock import LOCK_NAME
-from mqlake.store.log.segments import CommitLog
 from mqlake.store.queues.queue_kind import BATCH, SIMPLE
 
 _BLANKS_ALLOWED = 1 << 20
-
-
-class RebuildReport(msgspec.Struct, frozen=True, rename="camel"):
-    """The result of a rebuild, and what was wrong with the log.
-
-    Attributes:
-        store: the directory that was read.
-        output: the directory of the new files; the same if it was rebuilt in place.
-        log_end: physical offset at which RocketMQ ends the log, bytes.
-        bytes_scanned: bytes of the log, without holes.
-        records: records that were dispatched.
-        records_beyond: good records past the log's end, which are not dispatched.
-        deleted_topic_records: records of topics that were deleted after they were put, which get no
-            queue entries.
-        recreated_topic_records: those of them whose topic exists again: it has settings.
-        queues: consume queues that were written.
-        queues_kept: consume queues without records in the log, which are not changed.
-        queue_entries: entries of records in the written queues.
-        blank_entries: entries without a record: before a queue's first one, and for lost ones.
-        index_files: index files that were written.
-        index_entries: entries in them.
-        refused: records without a queue entry, because its position is taken or implausible.
-        passes: how often the log was read; more than once if it is damaged.
-        damage: what is wrong with the log; the first hundred refused records of each task.
-    """
-
-    store: str
-    output: str
-    settings: Settings
-    log_end: int
-    bytes_scanned: int
-    records: int
-    records_beyond: int
-    deleted_topic_records: int
-    recreated_topic_records: int
-    queues: int
-    queues_kept: int
-    queue_entries: int
-    blank_entries: int
-    index_files: int
-    index_entries: int
-    refused: int
-    passes: int
-    damage: list[Damage]
 
 
 @reports_disk_faults
@@ -160,11 +111,36 @@ def _build(
     tasks: int | None,
 ) -> RebuildReport:
     new, work = directory.root / Exchange.new, directory.root / Exchange.work
-    keys, in_place = work / "keys", directory.root == source.directory.root
+    in_place = directory.root == source.directory.root
     deletions = Deletions(source, source.undispatched_from, is_strict=True)
-    keys.mkdir()
+    template = _template(source, settings, deletions, new, work / "keys")
     covered = spans(source.log)
-    template = RebuildQueueJob(
+    jobs = plan(covered, engine.parallelism, tasks)
+    outcome = run_to_fixed_point(engine, source, jobs, template, deletions)
+    queues = _write_queues(source, outcome, new, settings.queue_file_size, in_place=in_place)
+    with ThreadPoolExecutor(1) as beside:
+        # The disk writes the queues while the processor builds the index.
+        trees = [new / kind.directory for kind in (SIMPLE, BATCH)]
+        syncing = [beside.submit(_sync_tree, tree) for tree in trees if tree.is_dir()]
+        indexes = _index(engine, outcome.parts, work / "index", new / "index", settings)
+        for each in syncing:
+            each.result()
+    stamp = _checkpoint(outcome.parts, indexes, source.snapshot.checkpoint or Checkpoint())
+    (new / "checkpoint").write_bytes(checkpoint.encode(stamp, settings.dialect))
+    fsync_file(new / "checkpoint")
+    fsync_directory(new / "index")
+    if in_place:
+        deletions.keep(directory)
+    done = Rebuilt(source, settings, covered, outcome, queues, indexes)
+    return report_of(done, str(directory.root), deletions)
+
+
+def _template(
+    source: StoreSource, settings: Settings, deletions: Deletions, new: Path, keys: Path
+) -> RebuildQueueJob:
+    """Return a job of stage one without splits; create the directory of its keys."""
+    keys.mkdir()
+    return RebuildQueueJob(
         store=source.path,
         splits=(),
         output=str(new),
@@ -175,60 +151,21 @@ def _build(
         batch_topics=source.batch_topics,
         dead=deletions.dead,
     )
-    jobs = plan(covered, engine.parallelism, tasks)
-    outcome = run_to_fixed_point(engine, source, jobs, template, deletions)
-    parts = outcome.parts
-    blanks = _fill(new, settings.queue_file_size, outcome)
-    rebuilt = queue_offsets(parts)
+
+
+def _write_queues(
+    source: StoreSource, outcome: FixedPoint, new: Path, file_size: int, *, in_place: bool
+) -> WrittenQueues:
+    """Complete the consume queues that stage one wrote, and write the batch consume queues."""
+    blanks = _fill(new, file_size, outcome)
+    rebuilt = queue_offsets(outcome.parts)
     carried = carry_over(source, new, rebuilt) if in_place else 0
     (new / "consumequeue").mkdir(exist_ok=True)
-    pieces = [piece for part in parts for piece in part.units]
+    pieces = [piece for part in outcome.parts for piece in part.units]
     batches = rebuild_batch_queues(source, pieces, new, in_place=in_place)
     if in_place and source.directory.is_directory(BATCH.directory):
         (new / BATCH.directory).mkdir(exist_ok=True)
-    with ThreadPoolExecutor(1) as beside:
-        # The disk writes the queues while the processor builds the index.
-        trees = [new / kind.directory for kind in (SIMPLE, BATCH)]
-        syncing = [beside.submit(_sync_tree, tree) for tree in trees if tree.is_dir()]
-        indexes = _index(engine, parts, work / "index", new / "index", settings)
-        for each in syncing:
-            each.result()
-    stamp = _checkpoint(parts, indexes, source.snapshot.checkpoint or Checkpoint())
-    (new / "checkpoint").write_bytes(checkpoint.encode(stamp, settings.dialect))
-    fsync_file(new / "checkpoint")
-    fsync_directory(new / "index")
-    if in_place:
-        deletions.keep(directory)
-    last_record = max((part.last_record for part in parts), default=-1)
-    dead = sum((Counter(part.dead) for part in parts), Counter[str]())
-    return RebuildReport(
-        store=source.path,
-        output=str(directory.root),
-        settings=settings,
-        log_end=outcome.log_end,
-        bytes_scanned=sum(span.data_end - span.base for span in covered),
-        records=sum(part.records for part in parts),
-        records_beyond=outcome.records_beyond,
-        deleted_topic_records=dead.total(),
-        recreated_topic_records=deletions.of_existing(dead),
-        queues=len(rebuilt) + batches.queues,
-        queues_kept=carried + batches.kept,
-        queue_entries=sum(part.entries for part in parts) + batches.units,
-        blank_entries=blanks,
-        index_files=len(indexes),
-        index_entries=sum(part.header.index_count - 1 for part in indexes),
-        refused=sum(part.refused_count for part in parts) + batches.refused,
-        passes=outcome.passes,
-        damage=damage(source.log, outcome.gaps, last_record) + list(_refused(source.log, parts)),
-    )
-
-
-def _refused(log: CommitLog, parts: Sequence[QueuePart]) -> Iterator[Damage]:
-    for refused in (refused for part in parts for refused in part.refused):
-        segment = log.segment_at(refused.physical_offset)
-        if segment is not None:
-            at = refused.physical_offset - segment.base
-            yield Damage(segment.path, at, 0, f"the record has no queue entry: {refused.reason}")
+    return WrittenQueues(len(rebuilt), carried, blanks, batches)
 
 
 def _fill(root: Path, file_size: int, outcome: FixedPoint) -> int:

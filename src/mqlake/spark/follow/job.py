@@ -99,18 +99,18 @@ def follow(
         turn = turn or nullcontext()
         with turn:
             table = open_table(options)
+        engine = session.engine
         batches = MicroBatches(
             table=table,
-            engine=session.engine,
+            engine=engine,
             follower=identity.id,
             compact_every=every,
             positions=LogPositions(options.store, options.checkpoint, identity.begin),
             dead_letters=None if options.fails_on_loss else dead_letters,
-            log=LogWriting(query, session.engine) if _is_direct(options) else None,
-            upserting=Upserting(session.engine, options) if options.upsert_by is not None else None,
+            log=LogWriting(query, engine) if _is_direct(options) else None,
+            upserting=Upserting(engine, options) if options.upsert_by is not None else None,
             totals=totals,
         )
-        stop = stop or threading.Event()
         maintenance = Maintenance(batches, options)
         take, idle = _in_turn(turn, maintenance.take), _in_turn(turn, maintenance.while_idle)
         prepare = None if options.body is None else partial(typed, body=options.body)
@@ -118,7 +118,7 @@ def follow(
             spark=session.spark,
             query=query,
             take=take,
-            stop=stop,
+            stop=stop or threading.Event(),
             progress=progress,
             idle=idle,
             prepare=prepare,
@@ -128,7 +128,10 @@ def follow(
                 batches.compact(is_last=True)
             if options.once:
                 maintenance.expire()
-    done = batches.totals
+    return _report(options, batches.totals)
+
+
+def _report(options: FollowOptions, done: FollowTotals) -> FollowReport:
     return FollowReport(
         store=str(options.store),
         output=options.place,
