@@ -17,6 +17,7 @@ from tests.patience import connect_patiently
 from tests.scheduling import Scheduling, place
 from tests.skips import summary
 from tests.slow_machine import plugin as slow_machine
+from tests.temporary import write_to_memory
 
 if TYPE_CHECKING:
     from tests.tls.certificates import Authority
@@ -36,6 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     A port is free from its choice until a server listens on it: another process could choose it.
     """
+    write_to_memory()
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
     share = len(ports.PORTS) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     ports.PORTS = ports.PORTS[worker * share : (worker + 1) * share]
