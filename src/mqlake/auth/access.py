@@ -89,6 +89,24 @@ class Access:
             return None
         return self.accounts.user(request.fields.get(ACCESS_KEY, ""))
 
+    def signer(self, request: Command) -> str | None:
+        """Return the name of the user who has signed a request that passed the checks; None if
+        nobody has, or permissions are not checked.
+        """
+        return request.fields.get(ACCESS_KEY) if self.is_authorizing else None
+
+    def may(self, name: str | None, request: Command, address: str) -> bool:
+        """Return whether a user could make a request. Nothing is logged.
+
+        Args:
+            name: of the user; None for somebody who needs no signature.
+            address: "ip:port" of the user.
+        """
+        if name is None or self.accounts is None:
+            return True
+        user = self.accounts.user(name)
+        return user is not None and user.is_enabled and self.permits(user, request, address)
+
     def credentials(self, name: str) -> Credentials | None:
         """Return what requests of a user are signed with; None if there is no such user."""
         if self.plain is not None:

@@ -39,7 +39,8 @@ def _body(kind: type[T], question: Question) -> T:
 def of_heartbeat(question: Question) -> Iterator[Need]:
     """HEART_BEAT: the consumer groups, and the topics to which they subscribe.
 
-    A producer group needs nothing: it gives no access to messages.
+    A producer group needs nothing: its producers are asked only about transactions that they may
+    end.
     """
     for consumer in _body(Heartbeat, question).consumer_data_set:
         group = consumer.group_name

@@ -66,8 +66,8 @@ class ClientRequests:
         settings = self._runtime.settings
         data = request_body(Heartbeat, request, settings.max_heartbeat_size, "maxHeartbeatSize")
         _check(data, settings.max_groups_per_heartbeat)
-        clients = self._state.clients
-        client = clients.client(peer, data.client_id, request.language, request.version)
+        clients, user = self._state.clients, self._state.access.signer(request)
+        client = clients.client(peer, data.client_id, request.language, request.version, user)
         is_changed = False
         for consumer in data.consumer_data_set:
             if self._takes(consumer, peer):

@@ -9,12 +9,13 @@ import logging
 
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.state.broker_state import BrokerState
+from mqlake.broker.state.clients.members import Client
 from mqlake.errors import FormatError
 from mqlake.formats import record
 from mqlake.formats.properties import UNIQ_KEY
 from mqlake.formats.topic_names import HALF_TOPIC
 from mqlake.protocol.codes import RequestCode
-from mqlake.protocol.command import oneway
+from mqlake.protocol.command import oneway, request
 from mqlake.protocol.headers.transactions import CheckTransactionHeader
 from mqlake.store.port import CheckBack
 
@@ -29,7 +30,7 @@ class CheckBacks:
 
     def ask(self, question: CheckBack) -> None:
         """Send a check; if no producer of the group is connected, the next check asks again."""
-        producer = self._state.clients.producer(question.group)
+        producer = self._producer(question)
         if producer is None:
             _log.warning(
                 "group %s has no connected producer that can be asked about the transaction "
@@ -59,6 +60,18 @@ class CheckBacks:
             )
             return
         producer.peer.send(oneway(RequestCode.CHECK_TRANSACTION_STATE, header, body))
+
+    def _producer(self, question: CheckBack) -> Client | None:
+        """Return a producer that may end the transaction: anybody may be in a group of producers,
+        and the message is in the question.
+        """
+        access = self._state.access
+        asked = request(RequestCode.SEND_MESSAGE_V2, {"b": question.topic})
+
+        def may(client: Client) -> bool:
+            return access.may(client.user, asked, client.peer.address)
+
+        return self._state.clients.producer(question.group, may)
 
 
 def _encode(question: CheckBack) -> bytes:

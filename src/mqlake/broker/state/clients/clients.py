@@ -76,12 +76,16 @@ class Clients:
         members = self.consumers.get(group)
         return members.find(client_id) if members else None
 
-    def producer(self, group: str) -> Client | None:
-        """Return a producer of a group, a different one each time."""
+    def producer(self, group: str, may: Callable[[Client], bool] = lambda _: True) -> Client | None:
+        """Return a producer of a group, a different one each time.
+
+        Args:
+            may: returns whether it may be this one.
+        """
         members = self.producers.get(group)
         if not members:
             return None
-        clients = [client for client in members if not client.peer.is_closed]
+        clients = [client for client in members if not client.peer.is_closed and may(client)]
         return clients[next(self._turns) % len(clients)] if clients else None
 
     def producer_with_id(self, client_id: str) -> Client | None:
@@ -99,9 +103,15 @@ class Clients:
 
     # Come
 
-    def client(self, peer: Peer, client_id: str, language: str, version: int) -> Client:
-        """Return a client that is connected now."""
-        return Client(peer, client_id, language, version, self._now())
+    def client(
+        self, peer: Peer, client_id: str, language: str, version: int, user: str | None = None
+    ) -> Client:
+        """Return a client that is connected now.
+
+        Args:
+            user: who has signed its heartbeat; None if nobody has.
+        """
+        return Client(peer, client_id, language, version, self._now(), user)
 
     def add_producer(self, group: str, client: Client) -> None:
         """Note a producer's heartbeat.

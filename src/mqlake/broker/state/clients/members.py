@@ -18,6 +18,7 @@ class Client:
 
     Attributes:
         seen: when it last sent a heartbeat, milliseconds since 1970.
+        user: who has signed it; None if nobody has.
     """
 
     peer: Peer
@@ -25,6 +26,7 @@ class Client:
     language: str
     version: int
     seen: int
+    user: str | None = None
 
 
 class GroupMembers:
