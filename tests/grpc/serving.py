@@ -24,7 +24,7 @@ from mqlake.grpc.messages import (
     Status,
     TelemetryCommand,
 )
-from mqlake.grpc.method import Method, bidirectional, server_stream, unary
+from mqlake.grpc.method import Method, MethodKind, bidirectional, unary
 from mqlake.grpc.server import GrpcServer
 
 
@@ -60,7 +60,13 @@ async def telemetry(
 METHODS = [
     unary("SendMessage", SendMessageRequest, SendMessageResponse, send),
     unary("Heartbeat", HeartbeatRequest, HeartbeatResponse, heartbeat),
-    server_stream("ReceiveMessage", ReceiveMessageRequest, ReceiveMessageResponse, receive),
+    Method(
+        "ReceiveMessage",
+        ReceiveMessageRequest,
+        ReceiveMessageResponse,
+        MethodKind.SERVER_STREAM,
+        receive,
+    ),
     bidirectional("Telemetry", TelemetryCommand, TelemetryCommand, telemetry),
 ]
 

@@ -133,9 +133,7 @@ class Cluster:
         with self.client.awaiting(address):
             return await self.client.request(address, request(code, header, body), TIMEOUT)
 
-    async def ask_names(
-        self, code: RequestCode, header: Header | None = None, body: Body = b""
-    ) -> Command:
+    async def ask_names(self, code: RequestCode, header: Header | None = None) -> Command:
         """Return the answer of the first name server that answers.
 
         Raises:
@@ -146,7 +144,7 @@ class Cluster:
         for address in self.name_servers:
             try:
                 with _told_of_others(address, code):
-                    return await self.ask(address, code, header, body)
+                    return await self.ask(address, code, header)
             except (ConnectionFailedError, RequestTimeoutError) as error:
                 failure = error
         raise failure

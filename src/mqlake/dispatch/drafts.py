@@ -70,10 +70,3 @@ class Routes(NamedTuple):
     """Of producers; the last one is the store's own."""
     parts: Bytes
     """What the positions in both are in."""
-
-
-def read_only(data: Bytes) -> Bytes:
-    """Return a read-only view of an array."""
-    view = data[:]
-    view.flags.writeable = False
-    return view

@@ -19,7 +19,6 @@ HEAD = Struct(
     "h"  # bytes of the filter bit map
 )
 MIN_SIZE = HEAD.size
-MAX_SIZE = 0x7FFF
 END_BLANK_SIZE = 4
 """Bytes that each file keeps free at its end."""
 

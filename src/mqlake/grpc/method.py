@@ -68,16 +68,6 @@ def unary(
     return Method(name, request, response, MethodKind.UNARY, handler)
 
 
-def server_stream(
-    name: str,
-    request: type[Q],
-    response: type[R],
-    handler: Callable[[Call, Q], AsyncIterator[R]],
-) -> Method:
-    """Return a method with one request and any number of responses."""
-    return Method(name, request, response, MethodKind.SERVER_STREAM, handler)
-
-
 def bidirectional(
     name: str,
     request: type[Q],

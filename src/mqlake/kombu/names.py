@@ -8,7 +8,6 @@ queue's never does.
 from __future__ import annotations
 
 import re
-from urllib.parse import unquote
 
 from mqlake.kombu.errors import ConfigurationError
 from mqlake.protocol.naming import SYSTEM_PREFIX, SYSTEM_TOPICS, topic_fault
@@ -34,11 +33,6 @@ def exchange_topic(exchange: str, prefix: str = "") -> str:
         ConfigurationError: RocketMQ does not allow a topic of that name.
     """
     return _checked("exchange", exchange, EXCHANGE_PREFIX + prefix + _encode("exchange", exchange))
-
-
-def queue_name(topic: str, prefix: str = "") -> str:
-    """Return the queue of a topic that `queue_topic` returned."""
-    return unquote(topic.removeprefix(prefix), errors="strict")
 
 
 def prefix_fault(prefix: str) -> str | None:

@@ -6,11 +6,10 @@ status; the gRPC status stays OK.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from time import perf_counter
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from mqlake.grpc import messages
 from mqlake.grpc.call import Call
@@ -22,8 +21,6 @@ from mqlake.proxy.errors import outcome_of_error
 from mqlake.proxy.gate import Gate
 
 Handler = Callable[[Call, Caller, Any], Any]
-
-_log: Final = logging.getLogger("mqlake.proxy")
 
 
 class ServedMethod(NamedTuple):

@@ -175,11 +175,6 @@ class DiskUsage(NamedTuple):
     free: int
     """Bytes that this process may still use."""
 
-    @property
-    def used_ratio(self) -> float:
-        """Share of the disk in use, 0 … 1, as `df` and RocketMQ's retention count it."""
-        return 1 - self.free / self.total if self.total > 0 else 0.0
-
 
 class OwnedDirectory(Directory, Protocol):
     """A tree of files that only this process changes.

@@ -36,11 +36,6 @@ class Watermarks:
         return self._is_async and not self._copies.are_counted
 
     @property
-    def keeps_at_append(self) -> bool:
-        """Return whether each record is kept as soon as it is appended, without a sync."""
-        return self._is_async
-
-    @property
     def min_offset(self) -> int:
         """Physical offset of the log's first byte."""
         return self._log.min_offset

@@ -15,7 +15,7 @@ from mqlake.protocol.bodies.route import TopicList
 from mqlake.protocol.bodies.stats import (
     BrokerConsumeStats,
     ConsumeStats,
-    ConsumeTimeSpan,
+    QueueTimeSpan,
     ResetOffsets,
 )
 from mqlake.protocol.body import decode_body
@@ -75,7 +75,8 @@ def test_how_far_a_group_is(tmp_path: Path) -> None:
 
             header = TopicGroupHeader(topic="Orders", group="g")
             answer = await done(broker, RequestCode.QUERY_CONSUME_TIME_SPAN, header)
-            spans = decode_body(ConsumeTimeSpan, answer.body).consume_time_span_set
+            listed = decode_body(dict[str, list[QueueTimeSpan]], answer.body)
+            spans = listed["consumeTimeSpanSet"]
             span = spans[1]
             found = (span.min_time_stamp, span.consume_time_stamp, span.max_time_stamp)
             assert found == (times[0], times[1], times[2])

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqlake.dispatch.drafts import DRAFT, Drafts, Routes, read_only
+from mqlake.dispatch.drafts import DRAFT, Drafts, Routes
 from mqlake.dispatch.kernel import Kernel, load
 from mqlake.dispatch.writing.encode import (
     QueueRoute,
@@ -63,7 +63,9 @@ def drafted(messages: Sequence[dict[str, Any]], next_offset: int = 7) -> tuple[D
         queue = values["topic"], values["queue_id"]
         row["queue"] = queues.setdefault(queue, len(queues))
         row["host"] = hosts.setdefault(values["born_host"], len(hosts))
-    source, properties = (read_only(np.frombuffer(texts[name], np.uint8)) for name in _BYTES)
+    # A kernel is compiled again for bytes that it may change.
+    views = (memoryview(texts[name]).toreadonly() for name in _BYTES)
+    source, properties = (np.frombuffer(view, np.uint8) for view in views)
     names = [topic.encode() for topic, _ in queues]
     parts = [QueueRoute(next_offset, record.V1_MAGIC, bytes([len(name)]) + name) for name in names]
     routes = make_routes(parts, [encode_host(text) for text in (*hosts, STORE)])

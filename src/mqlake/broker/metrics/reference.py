@@ -35,9 +35,3 @@ GROUPS: Final[tuple[tuple[str, tuple[ModuleType, ...]], ...]] = (
 def metrics_of(module: ModuleType) -> list[MetricFamily]:
     """Return the metrics that a module defines, in their order."""
     return [each for each in vars(module).values() if isinstance(each, MetricFamily)]
-
-
-def all_metrics() -> list[MetricFamily]:
-    """Return all metrics of a broker."""
-    modules = (module for _, of_group in GROUPS for module in of_group)
-    return [metric for module in modules for metric in metrics_of(module)]

@@ -27,14 +27,14 @@ class AttentionNote(NamedTuple):
     text: str
 
 
-def number_in(facts: Mapping[str, str], name: str, default: float = 0.0) -> float:
-    """Return a number of a broker's runtime status; the default if it is missing or no number."""
+def number_in(facts: Mapping[str, str], name: str) -> float:
+    """Return a number of a broker's runtime status; 0 if it is missing or no number."""
     words = facts.get(name, "").split()
     try:
-        found = float(words[0]) if words else default
+        found = float(words[0]) if words else 0.0
     except ValueError:
-        return default
-    return found if abs(found) < _LARGEST else default  # Neither infinite nor no number.
+        return 0.0
+    return found if abs(found) < _LARGEST else 0.0  # Neither infinite nor no number.
 
 
 def _is_number(text: str) -> bool:

@@ -28,8 +28,6 @@ MOST_LETTERS = 50
 """Dead letters that are listed."""
 _MOST_FILES = 200
 """Files of dead letters that are read."""
-_RAW = 200
-"""Bytes of a dead letter that are shown."""
 
 
 class FollowedLog(msgspec.Struct, frozen=True, rename="camel"):

@@ -182,14 +182,6 @@ class LogSegment:
         after = self.log.largest_timestamp_after(self._position_before(last.offset))
         return max(last.timestamp, after.timestamp)
 
-    def has_overflow(self) -> bool:
-        """Return whether the last offset is too far from the base.
-
-        Upstream: `hasOverflow`.
-        """
-        following = self.next_offset()
-        return following > self.base_offset and not self.offset_index.can_append(following - 1)
-
     def sanity_check(self) -> None:
         """Check the indexes as Kafka does.
 

@@ -141,12 +141,6 @@ class QueueTimeSpan(msgspec.Struct, rename="camel"):
     delay_time: int = 0
 
 
-class ConsumeTimeSpan(msgspec.Struct, rename="camel"):
-    """The answer to QUERY_CONSUME_TIME_SPAN."""
-
-    consume_time_span_set: list[QueueTimeSpan] = []
-
-
 class StatsItem(msgspec.Struct, rename="camel"):
     """A sum over a period of time, and the rate per second."""
 

@@ -115,10 +115,10 @@ def plan_move(topic: str, brokers: Iterable[str], known: Known, now: int) -> Log
     return _plan(plans, len(leaders), _next_epoch(known, now), gain, lose)
 
 
-def next_block(end: int, block: int = BLOCK) -> int:
+def next_block(end: int) -> int:
     """Return where a queue continues after it has moved: at least half a block after its end."""
-    blocks, rest = divmod(end, block)
-    return (blocks + (1 if rest < block // 2 else 2)) * block
+    blocks, rest = divmod(end, BLOCK)
+    return (blocks + (1 if rest < BLOCK // 2 else 2)) * BLOCK
 
 
 class _Draft:

@@ -15,8 +15,6 @@ from mqlake.proxy.consuming.deliveries import GroupDelivery
 from mqlake.proxy.consuming.message_handle import MessageHandle
 from mqlake.remoting.shares import owner_of
 
-FIRST_INVISIBLE: Final = 60_000
-"""Invisible time of a message that is renewed, at its reception."""
 _MINUTE: Final = 60_000
 _STEPS: Final = (1, 3, 5, 10, 30, 60)
 """Minutes by which a message is renewed, by how often it was renewed before."""

@@ -6,7 +6,6 @@ Upstream: `AutoSwitchHAClient`.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from mqlake.errors import FormatError, MqlakeError
@@ -28,8 +27,6 @@ from mqlake.replication.reception import Reception
 from mqlake.replication.settings import ReplicationSettings
 from mqlake.store.live_settings import Current
 from mqlake.store.port import Store, common_end
-
-_log = logging.getLogger(__name__)
 
 
 class AutoSwitchReception(Reception):
