@@ -58,6 +58,15 @@ HaTls = Annotated[
         " --no-ha-tls copies their logs in clear text.",
     ),
 ]
+ServerKey = Annotated[
+    str,
+    typer.Option(
+        "--server-key",
+        metavar="FILE",
+        help="Private key of that certificate (PEM).",
+        show_default=False,
+    ),
+]
 KeepHours = Annotated[
     int | None,
     typer.Option(

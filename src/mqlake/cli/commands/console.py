@@ -16,7 +16,7 @@ import typer
 
 from mqlake.cli.access import chosen
 from mqlake.cli.option_groups import grouped
-from mqlake.cli.options import LogForm
+from mqlake.cli.options import LogForm, ServerKey
 from mqlake.cli.progress import logged_loading
 from mqlake.cli.streams import DEFAULT_NAMES, Names
 
@@ -100,15 +100,7 @@ class VisitorOptions(NamedTuple):
             show_default=False,
         ),
     ] = ""
-    server_key: Annotated[
-        str,
-        typer.Option(
-            "--server-key",
-            metavar="FILE",
-            help="Private key of that certificate (PEM).",
-            show_default=False,
-        ),
-    ] = ""
+    server_key: ServerKey = ""
 
 
 @grouped

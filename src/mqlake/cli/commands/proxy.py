@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mqlake.cli.access import chosen
-from mqlake.cli.options import LogForm, Override, UsageError, host_and_port, settings_given
+from mqlake.cli.options import (
+    LogForm,
+    Override,
+    ServerKey,
+    UsageError,
+    host_and_port,
+    settings_given,
+)
 from mqlake.cli.progress import logged_loading
 from mqlake.cli.streams import DEFAULT_NAMES, Names
 
@@ -50,15 +57,7 @@ def proxy(
             show_default=False,
         ),
     ] = "",
-    server_key: Annotated[
-        str,
-        typer.Option(
-            "--server-key",
-            metavar="FILE",
-            help="Private key of that certificate (PEM).",
-            show_default=False,
-        ),
-    ] = "",
+    server_key: ServerKey = "",
     require_tls: Annotated[
         bool, typer.Option("--require-tls", help="Refuse clients that do not use TLS.")
     ] = False,

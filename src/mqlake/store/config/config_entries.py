@@ -15,7 +15,7 @@ from mqlake.formats.config import DataVersion, SubscriptionGroups, TopicQueueMap
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topic_queue_mapping import TopicQueueMapping
 from mqlake.formats.config.topics import Topic
-from mqlake.store.config.config_file import C, ConfigFile, ConfigWrite, Fields
+from mqlake.store.config.config_file import C, ConfigFile, ConfigWrite, Fields, FileTable
 
 E = TypeVar("E", bound=msgspec.Struct)
 
@@ -23,7 +23,7 @@ _DEPTH = 1
 """The table is in the file's object."""
 
 
-class ConfigEntries(Generic[C, E]):
+class ConfigEntries(FileTable[C], Generic[C, E]):
     """Entries by name. Every change counts in the file's version; `write` stores them.
 
     A file may have 50,000 entries, and is written as a whole when one changes: the text of an entry
@@ -45,20 +45,6 @@ class ConfigEntries(Generic[C, E]):
 
     def __contains__(self, name: object) -> bool:
         return name in self._entries
-
-    @property
-    def version(self) -> DataVersion:
-        """How often the table was changed, and when it was changed last."""
-        return self._file.version
-
-    @property
-    def changes(self) -> int:
-        """Count the changes since the start."""
-        return self._file.changes
-
-    def is_kept(self, changes: int) -> bool:
-        """Return whether the first changes, so many of them, are durable."""
-        return self._file.written >= changes
 
     def get(self, name: str) -> E | None:
         """Return an entry, None if no entry has this name."""

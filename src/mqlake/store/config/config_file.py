@@ -195,6 +195,26 @@ class ConfigWrite:
         self.done()
 
 
+class FileTable(Generic[C]):
+    """A table in a configuration file."""
+
+    _file: ConfigFile[C]
+
+    @property
+    def version(self) -> DataVersion:
+        """How often the table was changed, and when it was changed last."""
+        return self._file.version
+
+    @property
+    def changes(self) -> int:
+        """Count the changes since the start."""
+        return self._file.changes
+
+    def is_kept(self, changes: int) -> bool:
+        """Return whether the first changes, so many of them, are durable."""
+        return self._file.written >= changes
+
+
 def _path(kind: type[Config]) -> str:
     return f"{DIRECTORY}/{kind.file_name}"
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Mapping
 
 from mqlake.formats.config import ConsumerOffsets, DataVersion
 from mqlake.formats.config.consumer_offset import TOPIC_GROUP_SEPARATOR
-from mqlake.store.config.config_file import ConfigFile, ConfigWrite
+from mqlake.store.config.config_file import ConfigFile, ConfigWrite, FileTable
 from mqlake.store.config.offset_pairs import OffsetPairs
 
 COMMITS_A_VERSION = 500
@@ -32,7 +32,7 @@ _MEMBERS = _TOPICS, _OFFSETS, _PULLED = "groupTopicMap", "offsetTable", "pullOff
 """Members of the file that a write replaces."""
 
 
-class ConsumerOffsetTable:
+class ConsumerOffsetTable(FileTable[ConsumerOffsets]):
     """Offsets by group, topic and queue; `write` stores them.
 
     Attributes:
@@ -79,20 +79,6 @@ class ConsumerOffsetTable:
         self._count += more
         if more and (pair := _pair(key)) is not None:
             self._counted(pair[1], more)
-
-    @property
-    def version(self) -> DataVersion:
-        """How often the table was changed, and when it was changed last."""
-        return self._file.version
-
-    @property
-    def changes(self) -> int:
-        """Count the changes since the start."""
-        return self._file.changes
-
-    def is_kept(self, changes: int) -> bool:
-        """Return whether the first changes, so many of them, are durable."""
-        return self._file.written >= changes
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Set the offset that a group reads next in a queue; it may decrease.

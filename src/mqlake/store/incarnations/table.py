@@ -19,7 +19,7 @@ from mqlake.formats.incarnations import EndedIncarnations
 from mqlake.storage.clock import Clock
 from mqlake.storage.protocol import Directory, OwnedDirectory
 from mqlake.storage.read_file import read_file
-from mqlake.store.config.config_file import BACKUP, ConfigFile, ConfigWrite
+from mqlake.store.config.config_file import BACKUP, ConfigFile, ConfigWrite, FileTable
 from mqlake.store.config.config_files import DIRECTORY
 from mqlake.store.incarnations.checksum import decode_checked, with_checksum
 
@@ -183,7 +183,7 @@ def _table(found: EndedIncarnations) -> Incarnations:
     return Incarnations(topics, found.groups, found.others)
 
 
-class OwnedIncarnations(Incarnations):
+class OwnedIncarnations(Incarnations, FileTable[EndedIncarnations]):
     """The table of a store that this process owns; `write` stores it. For the store's thread.
 
     No dead record comes back to life, except where `adopt` and `clamp` say so.
@@ -282,20 +282,6 @@ class OwnedIncarnations(Incarnations):
         self._file.next_version()
 
     # Store
-
-    @property
-    def version(self) -> config.DataVersion:
-        """How often the table was changed, and when it was changed last."""
-        return self._file.version
-
-    @property
-    def changes(self) -> int:
-        """Count the changes since the start."""
-        return self._file.changes
-
-    def is_kept(self, changes: int) -> bool:
-        """Return whether the first changes, so many of them, are durable."""
-        return self._file.written >= changes
 
     def complete(self) -> None:
         """Note that the table is complete: the store needs the file, even an empty one."""
