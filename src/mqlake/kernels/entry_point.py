@@ -14,7 +14,7 @@ from typing import Any
 
 from numba import typeof, types
 
-INT, TEXT = types.int64, types.unicode_type
+INT = types.int64
 DATA = types.Bytes(types.uint8, 1, "C")
 """The type of `bytes`."""
 BYTES = types.Array(types.uint8, 1, "C")
@@ -37,8 +37,8 @@ WORD: Any = types.uint64
 def entry_point(kernel: Any, *kinds: Any) -> Callable[..., Any]:
     """Return the compiled function of a kernel for arguments of these types.
 
-    It is for the caller to pass no others: the function converts numbers, and trusts that a TEXT is
-    a `str`. Where Numba hands out no such function, it is the kernel itself, which checks.
+    The caller must pass no others: the function converts numbers, and does not check the rest. If
+    Numba provides no such function, the result is the kernel itself, which checks.
     """
     found = kernel.compile(kinds) if hasattr(kernel, "compile") else None
     return found if callable(found) else kernel

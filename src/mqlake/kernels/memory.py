@@ -153,30 +153,6 @@ A variable length makes this a call of the C library's memcpy, which knows the C
 """
 
 
-def _emit_copy_text(context: Any, builder: Any, kinds: Any, values: Any) -> None:
-    target, to, text, length = values
-    characters = cgutils.create_struct_proxy(kinds[2])(context, builder, text).data
-    address = pointer(context, builder, kinds[0], target, to, length)
-    cgutils.raw_memcpy(builder, address, characters, length, 1)
-
-
-copy_text = emitted(types.void, ANY, types.int64, ANY, types.int64, emit=_emit_copy_text)
-"""copy_text(target, to, text, length): the characters of a `str`, which are all ASCII."""
-
-
-def _emit_text_has(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
-    text, length, byte = values
-    characters = cgutils.create_struct_proxy(kinds[0])(context, builder, text).data
-    kind = ir.FunctionType(characters.type, [characters.type, _I32, _I64])
-    function = cgutils.get_or_insert_function(builder.module, kind, "memchr")
-    found = builder.call(function, [characters, builder.trunc(byte, _I32), length])
-    return builder.icmp_unsigned("!=", found, cgutils.get_null_value(found.type))
-
-
-text_has = emitted(types.boolean, ANY, types.int64, types.int64, emit=_emit_text_has)
-"""text_has(text, length, byte): whether a `str`, whose characters are all ASCII, has one."""
-
-
 CHUNK = 32
 """Bytes that are copied at once for short stretches."""
 

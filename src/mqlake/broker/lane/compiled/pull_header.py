@@ -49,8 +49,6 @@ _MAX_I32 = (1 << 31) - 1
 _ZERO, _QUOTE, _BACKSLASH = ord("0"), ord('"'), ord("\\")
 _FIRST_PRINTABLE, _LAST_PRINTABLE = 32, 126
 _OPAQUE_AT = 5
-_FIELDS = QUEUE_ID, QUEUE_OFFSET, COMMIT_OFFSET
-"""The numbers that are fields, in the order of their names below."""
 _QUEUE_ID_NAME, _QUEUE_OFFSET_NAME, _COMMIT_NAME, _OPAQUE_NAME, _SIGNATURE_NAME = (
     np.frombuffer(name, np.uint64)[0]
     for name in (b'queueId"', b"queueOff", b"commitOf", b'opaque":', b"Signatur")
