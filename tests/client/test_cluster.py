@@ -117,7 +117,7 @@ def test_a_name_server_that_says_nothing_is_not_waited_for_long(
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        (["a:9876", "b:9876"], "name servers are one text, such as .*, not \\['a:9876', "),
+        (["a:9876", "b:9876"], "name servers are one string, such as .*, not \\['a:9876', "),
         ("a:9876,b:9876", "'a:9876,b:9876': addresses are separated by ;"),
         ("a", "'a' is not an address of the form host:port"),
     ],

@@ -168,7 +168,7 @@ SMALL = Limits(frame=1000, header=500)
         (frame(b'{"code":1,"remark":7}'), "`$.remark`"),
         (frame(b'{"code":1,"x":' + b"[" * 150 + b"}"), "nested deeper"),
         (frame(b"\x00\x01", kind=1), "a binary header of 2 bytes"),
-        (frame(binary_header(b"", end=b"x"), kind=1), "1 bytes behind the fields"),
+        (frame(binary_header(b"", end=b"x"), kind=1), "1 bytes after the fields"),
         (frame(binary_header(b"\x00"), kind=1), "ends within a length"),
         (frame(binary_header(b"\x00\x05ab"), kind=1), "ends within a length"),
         (frame(binary_header(b"\x00\x02abcd"), kind=1), "ends within a length"),

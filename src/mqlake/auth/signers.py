@@ -8,8 +8,8 @@ from mqlake.remoting.connection import Peer
 class Signers:
     """The users of the open connections, by "host:port".
 
-    Proxies may name the same for several connections: then the user counts whose request is being
-    served, or was last.
+    Proxies may give the same address for several connections: then the user of the current, or
+    last, request counts.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,8 @@ class Signers:
     def note(self, peer: Peer, name: str | None) -> None:
         """Note who has signed a request, None if nobody has.
 
-        What nobody has signed must not count to a user of another connection with this address.
+        A request that nobody has signed must not count for a user of another connection with this
+        address.
         """
         if peer.is_closed or (name is None and peer.address not in self._of):
             return

@@ -1,4 +1,4 @@
-"""Users and ACLs at one time, and the changes that administrators make to them.
+"""Users and ACLs at one moment, and the changes that administrators make to them.
 
 Upstream: `AuthenticationMetadataManagerImpl`, `AuthorizationMetadataManagerImpl`.
 """

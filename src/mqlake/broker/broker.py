@@ -288,7 +288,7 @@ class Broker(RemotingService):
 
     async def _register(self) -> None:
         if self.state.replication.group is None:
-            await self.state.names.start()  # else once the controller has said who the master is
+            await self.state.names.start()  # otherwise once the controller has named the master
         for function in self.runtime.on_start:
             await function()
 
@@ -297,7 +297,7 @@ class Broker(RemotingService):
             self._failed.set_result(failed.result())
 
     def _cut_soon(self, end: int) -> None:
-        """Cut the log at a physical offset: the group's is another one from there on."""
+        """Cut the log at the physical offset from which on the group's log differs."""
         if self._cutting is None:
             self._cutting = asyncio.create_task(self._cut(end))
 

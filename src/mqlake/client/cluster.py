@@ -250,7 +250,8 @@ class Cluster:
 def _addresses(name_servers: object) -> list[str]:
     if not isinstance(name_servers, str):
         raise ClientError(
-            f'name servers are one text, such as "names-1:9876;names-2:9876", not {name_servers!r}'
+            'name servers are one string, such as "names-1:9876;names-2:9876", not'
+            f" {name_servers!r}"
         )
     return [part.strip() for part in name_servers.split(";") if part.strip()]
 

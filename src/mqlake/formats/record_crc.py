@@ -22,7 +22,7 @@ MASK = 0x7FFFFFFF
 Buffer = bytes | bytearray | memoryview
 
 SEPARATOR = ord(properties.PROPERTY_SEPARATOR)
-"""The byte that the property begins behind, if others are before it."""
+"""The byte before the property, if others are before it."""
 
 FIRST = f"{NAME}{properties.NAME_VALUE_SEPARATOR}".encode()
 """The bytes before the digits."""

@@ -23,7 +23,6 @@ UNIT = Struct(
     "q"  # reserved
 )
 UNIT_SIZE = UNIT.size
-DEFAULT_FILE_SIZE = 100 << 20
 
 MAGIC_DEFAULT, MAGIC_ROLL, MAGIC_DELETE = 1, 2, 4
 _NO_UNIT = -1

@@ -221,7 +221,7 @@ class GrpcConnection(asyncio.BufferedProtocol):
     # Memory (a `Holder` of `MemoryBudget`)
 
     def _count(self) -> None:
-        """Tell the budget what is held now."""
+        """Report to the budget what is held now."""
         size = self.measure()
         if size != self.held:
             self._state.budget.hold(self, size)
@@ -234,7 +234,7 @@ class GrpcConnection(asyncio.BufferedProtocol):
         return size if self._tls is None else size + self._tls.held
 
     def greed(self, now: float, grace: float) -> float:
-        """Return how much is held for the client, times how long it has stood still, cubed."""
+        """Return how much is held for the client, times the cube of how long it has stood still."""
         return self._memory.greed(now, grace, self._unsent)
 
     def hold_back(self) -> None:

@@ -55,7 +55,7 @@ class CallHeaders:
 
 
 def timeout_of(fields: dict[str, str]) -> float | None:
-    """Return the seconds that the client waits; None if it says nothing of it.
+    """Return the seconds that the client waits; None if it states no timeout.
 
     Raises:
         CallRefusedError: it is not a duration.

@@ -1,4 +1,4 @@
-"""The memory that is held for one connection, and since when it has not moved."""
+"""The memory that is held for one connection, and since when nothing has moved there."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class HeldMemory:
         )
 
     def greed(self, now: float, grace: float, unsent: int) -> float:
-        """Return how much is held, times how long it has stood still, cubed.
+        """Return how much is held, times the cube of how long it has stood still.
 
         Args:
             now: the loop time.

@@ -1,4 +1,4 @@
-"""Bytes to messages, without more memory or time than a client should have.
+"""Parse bytes to messages, without more memory or time than a client may use.
 
 Protocol Buffers needs far more memory for a message of many small fields than it has bytes. So the
 fields of a large one are counted before it is parsed: a body is one field, however long it is.
@@ -60,7 +60,7 @@ def parse(kind: type[Message], data: bytes) -> Message:
 
 @contextmanager
 def _naming(kind: type[Message]) -> Generator[None]:
-    """Let an error of Protocol Buffers say what bytes were to be."""
+    """Add to an error of Protocol Buffers what the bytes should have been."""
     try:
         yield
     except DecodeError as error:
@@ -146,7 +146,7 @@ def _count_fields(data: bytes, shape: Shape) -> Generator[int]:
             )
         while at >= end:
             if at > end:
-                raise DecodeError("it is cut")
+                raise DecodeError("it is truncated")
             if not outer:
                 yield count
                 return
@@ -164,7 +164,7 @@ def _count_fields(data: bytes, shape: Shape) -> Generator[int]:
         size, at = (data[at], at + 1) if is_short else _varint(data, at)
         inner = shape.get(tag)
         if size > end - at:
-            raise DecodeError("it is cut")
+            raise DecodeError("it is truncated")
         if inner is None:
             at += size
         elif inner is _PACKED:
@@ -200,4 +200,4 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         found |= (byte & 0x7F) << 7 * digit
         if byte < _MORE:
             return found, at + digit + 1
-    raise DecodeError("it is cut")
+    raise DecodeError("it is truncated")

@@ -1,4 +1,4 @@
-"""One call: what its requests, its handler and its responses make of it."""
+"""One call: its requests, its handler and its responses."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _SILENT: Final = 30.0
 
 
 class Timeouts:
-    """Finds out whether a connection must end because nothing happens on it.
+    """Decides whether a connection must end because nothing happens on it.
 
     Args:
         limits: how long nothing may happen.

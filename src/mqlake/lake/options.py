@@ -56,10 +56,10 @@ class StoreQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 ENOUGH = 500_000
-"""The number of messages for which no microbatch waits longer, unless the options set it."""
+"""The number of messages for which no micro-batch waits longer, unless the options set it."""
 
 BATCH_BYTES = 4 << 30
-"""Approximate bytes of the log in a microbatch, unless the source's options limit its messages.
+"""Approximate bytes of the log in a micro-batch, unless the source's options limit its messages.
 Tasks write them as they read them, so a backlog becomes large files that need no merging."""
 
 
@@ -71,9 +71,9 @@ class FollowOptions(StoreQuery, frozen=True, kw_only=True):
         url: where a table on an object store is, with a scheme of `lake_files`.
         storage: settings of the object store; they may be secrets.
         target_lag: maximum seconds that a message waits for others to be committed with; less if
-            a whole microbatch waits.
+            a whole micro-batch waits.
         target_file_size: minimum bytes of a data file; smaller ones are merged.
-        compact_every: microbatches between two checks for small files, 0 for none.
+        compact_every: micro-batches between two checks for small files, 0 for none.
         keep_versions: seconds for which old versions of the table can be read; their files are
             removed afterwards. None keeps them forever.
         publish_after: seconds that messages of a Parquet table wait for others (`parquet_table`).

@@ -33,7 +33,7 @@ class LoopLag:
         return max(longest, self._loop.time() - self._due)
 
     def stop(self) -> None:
-        """Measure no longer."""
+        """Stop measuring."""
         self._timer.cancel()
 
     def _wait(self) -> None:

@@ -1,4 +1,4 @@
-"""What a program says about itself, for whoever monitors it."""
+"""What a program reports about itself, for whoever monitors it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Collector:
             return [*lag, *await self.observed.samples()]
 
     def stop(self) -> None:
-        """Measure no longer."""
+        """Stop measuring."""
         if self._lag is not None:
             self._lag.stop()
 

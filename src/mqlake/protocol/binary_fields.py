@@ -78,7 +78,7 @@ def read_fields(data: bytes, at: int) -> dict[str, str]:
     except struct.error:
         raise FrameError("a binary header ends within a length") from None
     if end != len(data):
-        raise FrameError(f"{len(data) - end} bytes behind the fields of a binary header")
+        raise FrameError(f"{len(data) - end} bytes after the fields of a binary header")
     if not has_remark:
         layouts.learn(data, fields, spans)
     return fields

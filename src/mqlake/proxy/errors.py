@@ -75,7 +75,7 @@ def outcome_of(response: Command) -> CallStatus:
 
 
 def check(response: Command) -> Command:
-    """Return the response of a broker if it says success.
+    """Return the response of a broker if it reports success.
 
     Raises:
         StatusError: it does not.

@@ -189,7 +189,7 @@ class OwnedStore:
     def _has_batches(self, topic: str) -> bool:
         """Return whether a topic's queues are batch consume queues.
 
-        If the topic has no settings, its files told it when the store was opened.
+        If the topic has no settings, its files have shown it when the store was opened.
         """
         known = self.config.topics.get(topic)
         return topic in self._unlisted_batches if known is None else kind_of(known).has_batches

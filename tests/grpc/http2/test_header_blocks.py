@@ -68,8 +68,8 @@ def test_blocks_have_few_frames() -> None:
 
 def test_only_the_block_that_began_is_continued() -> None:
     blocks = HeaderBlocks(1000)
-    with pytest.raises(Http2Error, match="continues none"):
+    with pytest.raises(Http2Error, match="continues no block"):
         blocks.resume(1, b"")
     blocks.begin(0, 1, b"", 0.0)
-    with pytest.raises(Http2Error, match="continues none"):
+    with pytest.raises(Http2Error, match="continues no block"):
         blocks.resume(3, b"")

@@ -62,7 +62,9 @@ def _changed(old: Content, key: str, fields: Mapping[str, str]) -> Content:
 
 
 def _checked(text: str) -> str:
-    """Return a permission such as "orders=PUB" if it is one: a file may say more, and mean DENY."""
+    """Return a permission such as "orders=PUB" if it is valid: a file may contain other texts,
+    which mean DENY.
+    """
     perm = text.partition("=")[2].strip()
     if perm_of(perm) is Perm.DENY and perm != "DENY":
         raise FormatError(f"{text!r}: use name=PUB, SUB, PUB|SUB or DENY")

@@ -55,7 +55,7 @@ class PlainFiles:
         self._home = home
 
     def signs(self) -> Signs:
-        """Return by what a change is noticed."""
+        """Return a value that changes if a file changes."""
         found: list[tuple[str, int, int, int]] = []
         for path in self.paths():
             try:
@@ -105,7 +105,7 @@ def _add(
     white.extend(addresses(str(text)) for text in listed)
     for number, values in enumerate(_listed(content, "accounts"), 1):
         if not isinstance(values, dict):
-            raise FormatError(f"account {number} is no mapping")
+            raise FormatError(f"account {number} is not a mapping")
         try:
             account = account_of(cast("dict[str, Any]", values))
         except FormatError as error:
@@ -130,7 +130,7 @@ def _listed(content: Mapping[str, Any], name: str) -> list[Any]:
     if found is None:
         return []
     if not isinstance(found, list):
-        raise FormatError(f"{name} is no list")
+        raise FormatError(f"{name} is not a list")
     return cast("list[Any]", found)
 
 

@@ -85,7 +85,7 @@ def read_accounts(users: Path, acls: Path) -> AuthState:
 
 
 def write_accounts(users: Path, acls: Path, state: AuthState) -> None:
-    """Make two directories say what a state says; return once that is durable.
+    """Write the users and ACLs of a state to two directories; return once that is durable.
 
     A user that is removed first loses its ACL, and a new one gets it last: whenever this is
     interrupted, nobody has permissions that neither the old nor the new state gives.

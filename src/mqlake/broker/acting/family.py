@@ -33,8 +33,8 @@ _log: Final = logging.getLogger(__name__)
 class ActingMaster:
     """Sends heartbeats to name servers, and learns from them whether this slave has to act.
 
-    It asks at intervals, and as soon as it is notified of a change: what has changed, only the name
-    server's answer says.
+    It asks at intervals, and at once if it is notified of a change. Only the answer of a name
+    server says what has changed.
     """
 
     def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
@@ -100,7 +100,7 @@ class ActingMaster:
             self._failures[what] = failure
 
     async def _look_now(self) -> None:
-        """Begin or end to act, as name servers say who is alive.
+        """Begin or stop acting, depending on who is alive according to the name servers.
 
         A slave whose log differs from its master's never acts: its messages are not the master's.
 
@@ -139,7 +139,7 @@ class ActingMaster:
         else:
             replicas.end_acting()
             _log.info("this slave does not act for the master any more")
-            # A returning master's own word about its address counts no longer.
+            # From now on, the address that a returning master has stated itself is ignored.
             self._state.replication.follow_known_master()
             loop = asyncio.get_running_loop()
             self._gives_back = loop.call_later(GIVES_BACK, self._given_back)

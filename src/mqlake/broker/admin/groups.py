@@ -185,10 +185,10 @@ class GroupAdmin:
             yield
 
     def _end(self, name: str) -> None:
-        """Let the records of a group's state be dead.
+        """Mark the records of a group's state as dead.
 
-        Not of a group that does not exist: deletions of any names would fill the table, which
-        slaves get in one answer.
+        A group that does not exist is left out: deletions of arbitrary names would fill the table,
+        which slaves get in one answer.
         """
         store = self._state.store
         store.incarnations.end_group(name, store.watermarks.end)

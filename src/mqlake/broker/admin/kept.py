@@ -30,7 +30,7 @@ async def once_kept(
 
 
 async def once_ended(state: BrokerState) -> None:
-    """Return once a crash brings nothing back of topics and groups that were deleted.
+    """Return once no crash can bring back anything of deleted topics and groups.
 
     Raises:
         RemotingError: the disk refused a table.

@@ -138,7 +138,7 @@ class SettingsAdmin:
         self._state.names.changed()
 
     async def _stop(self) -> None:
-        """Let changes end before the store, to whose directory they may write, is closed."""
+        """Wait for running changes before the store is closed: they may write to its directory."""
         self._is_stopped = True
         await asyncio.gather(*self._changes, return_exceptions=True)
 

@@ -154,7 +154,7 @@ class TopicAdmin:
         return (yield from pop_retry_topics(self._state, ((name, each) for each in groups))).own
 
     async def _once_removed(self, answer: Answer) -> Answer:
-        """Return an answer once nothing of what was removed would be there after a crash.
+        """Return an answer once no crash can bring back what was removed.
 
         Offsets of a deleted topic would hide messages of one that is created with its name.
         """

@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class Identity:
-    """The files that keep a broker's id, and the way to one."""
+    """The files that contain a broker's id, and how a broker gets one."""
 
     def __init__(self, directory: OwnedDirectory, settings: BrokerSettings) -> None:
         self._directory, self._settings = directory, settings
@@ -80,7 +80,8 @@ class Identity:
             raise StoreError(f"{where}: {error}; put back a copy, or remove it") from None
         if (found.cluster, found.name) != (settings.broker_cluster_name, settings.broker_name):
             raise StoreError(
-                f"{where}: this store is of broker {found.name} in cluster {found.cluster}, and the"
-                f" settings say {settings.broker_name} in {settings.broker_cluster_name}"
+                f"{where}: this store belongs to broker {found.name} of cluster {found.cluster},"
+                f" but the settings name {settings.broker_name} of {settings.broker_cluster_name}:"
+                " correct brokerName and brokerClusterName, or use another store"
             )
         return found

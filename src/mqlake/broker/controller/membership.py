@@ -38,10 +38,10 @@ _log = logging.getLogger(__name__)
 
 
 class Membership:
-    """Registers at the controllers, sends heartbeats, and takes the roles that they say.
+    """Registers with the controllers, sends heartbeats, and takes the roles that they assign.
 
-    The controller is asked at intervals, and as soon as somebody says that the master has changed:
-    who that is, only its own answer says.
+    It asks the controller at intervals, and at once if somebody reports another master. Only the
+    answer of the controller says who the master is.
     """
 
     def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
@@ -60,7 +60,7 @@ class Membership:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Begin; the broker is a slave without a master until the controller says more.
+        """Begin; until the controller answers, the broker is a slave without a master.
 
         Raises:
             StoreError: the store is of another broker name.
@@ -70,7 +70,7 @@ class Membership:
         self._tasks = [asyncio.create_task(self._keep()), asyncio.create_task(self._beat())]
 
     async def stop(self) -> None:
-        """Send no more heartbeats: the controller has another master elected, if this is one."""
+        """Stop sending heartbeats: if this is the master, another one is elected."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -78,7 +78,7 @@ class Membership:
         await self._client.close()
 
     def look_soon(self) -> None:
-        """Ask the controller now: somebody says that the master has changed."""
+        """Ask the controller now: somebody has reported another master."""
         self._look.set()
 
     def _take_id(self, broker_id: int) -> None:
@@ -140,16 +140,19 @@ class Membership:
             if term.master_id is not None:
                 return term
             if self._runtime.settings.async_learner:
-                raise MqlakeError("there is no master, and asyncLearner keeps this broker from it")
+                raise MqlakeError(
+                    "the group has no master, and this broker cannot be elected (asyncLearner)"
+                )
             elected = await self._controllers.elect(self._group.broker_id)
-            # RocketMQ's controllers say here who was elected, and some of them not the in-sync set.
+            # Here, RocketMQ's controllers name the elected master, and some of them leave out the
+            # in-sync set.
             return elected if elected.members else await self._controllers.term()
         except RemotingError as error:
             self._is_registered = error.code not in _UNKNOWN_HERE
             raise
 
     async def _take(self, term: MasterTerm) -> None:
-        """Take the role that the controller says.
+        """Take the role that the controller assigns.
 
         Raises:
             MqlakeError: it cannot be taken now.
@@ -161,8 +164,9 @@ class Membership:
             self._group.take_term(term)
             if term.number < self._group.epochs.last_number:
                 raise MqlakeError(
-                    f"the controller says epoch {term.number}, and this log has epoch"
-                    f" {self._group.epochs.last_number}: does this store belong to this group?"
+                    f"the controller is at epoch {term.number}, but this log has epoch"
+                    f" {self._group.epochs.last_number}: check that this store belongs to this"
+                    " group"
                 )
             if term.master_id == self._group.broker_id:
                 await self._lead(term)
@@ -176,7 +180,7 @@ class Membership:
 
     async def _lead(self, term: MasterTerm) -> None:
         if term.master_id not in term.members:
-            # Without the members, nobody would be waited for.
+            # Without the members, no slave would be waited for.
             raise MqlakeError("the controller says that the master is not in the in-sync set")
         replication, settings = self._state.replication, self._runtime.settings
         if settings.is_slave:
@@ -229,7 +233,9 @@ class Membership:
         answer = await self._client.call(term.master_address, asked)
         found = answer.header(ExchangeHaInfoHeader).master_ha_address
         if not found:
-            raise MqlakeError(f"master {term.master_address}: it sends its log to nobody yet")
+            raise MqlakeError(
+                f"master {term.master_address}: it does not send its log to slaves yet"
+            )
         return found
 
     # Heartbeats

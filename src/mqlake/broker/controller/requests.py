@@ -48,7 +48,7 @@ class ControllerRequests:
         )
 
     def _notified(self, _peer: Peer, request: Command) -> Command:
-        """Look at the controller, whoever says that something has changed there."""
+        """Ask the controller now, whoever reports that something has changed there."""
         if self.membership is not None:
             self.membership.look_soon()
         return response(request)

@@ -69,8 +69,8 @@ class SendDecisions:
 
     @property
     def are_possible(self) -> bool:
-        """Return whether sends may be put, none is answered at once that slaves are missing, and
-        none is to be logged.
+        """Return whether sends may be put, and none of them is to be logged, or to be refused
+        because slaves are missing.
         """
         if not self._outside.is_open or not self.users.are_silent:
             return False

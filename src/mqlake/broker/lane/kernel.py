@@ -161,7 +161,7 @@ class LaneKernel:
         self._bind()
 
     def leave(self, socket: int) -> bytes:
-        """Read a connection no more; return what was received and not served."""
+        """Stop reading a connection; return what was received and not served."""
         self._seats[layout.READS, socket] = 0
         kept = self.rests.take(self._seats, socket)
         return kept + self.take() if self.numbers[layout.CONNECTION] == socket else kept
@@ -181,7 +181,7 @@ class LaneKernel:
         return found
 
     def last_read(self, socket: int) -> float:
-        """Return when a connection was read last, in seconds as `time.monotonic` has them."""
+        """Return when a connection was read last, in seconds of `time.monotonic`."""
         return float(self._seats[layout.ACTIVE, socket]) / 1e9
 
     # Settings

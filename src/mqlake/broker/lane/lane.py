@@ -74,7 +74,7 @@ class Lane:
         self._is_watched = self._is_stopped = False
 
     def routes(self, routes: Iterable[Route]) -> list[Route]:
-        """Return routes of which those of usual requests let the lane take them."""
+        """Return the routes; those of usual requests pass them to the lane."""
         return routes_taken(routes, CODES, self.take, self._state)
 
     def open(self, server: RemotingServer) -> None:
@@ -149,7 +149,7 @@ class Lane:
         return True
 
     def stop(self) -> None:
-        """Serve nothing any more."""
+        """Stop serving."""
         if self._is_stopped:
             return
         self._is_stopped = True

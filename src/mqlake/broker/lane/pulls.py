@@ -88,7 +88,7 @@ class LanePulls:
         self._left: Peer | None = None
 
     def routes(self, routes: Iterable[Route]) -> list[Route]:
-        """Return routes of which that of pulls lets the lane take them."""
+        """Return the routes; that of pulls passes them to the lane."""
         return routes_taken(routes, (RequestCode.PULL_MESSAGE,), self.take, self._state)
 
     # Loading and stopping
@@ -121,7 +121,7 @@ class LanePulls:
         return self._kernel is not None
 
     def stop(self) -> None:
-        """Serve no pull any more."""
+        """Stop serving pulls."""
         self._is_stopped, self._kernel = True, None
         self._mapped.clear()
 

@@ -77,7 +77,7 @@ class Seats:
         return socket, host
 
     def leave(self, peer: Peer) -> int | None:
-        """Watch a connection no more; return its socket, None if it was not watched."""
+        """Stop watching a connection; return its socket, None if it was not watched."""
         socket = self._sockets.pop(peer, None)
         if socket is not None:
             del self._peers[socket]

@@ -129,7 +129,7 @@ class LaneUsers:
 def routes_taken(
     routes: Iterable[Route], codes: Collection[int], take: TakeRun, state: BrokerState
 ) -> list[Route]:
-    """Return routes of which those of some request codes let the lane take their requests.
+    """Return the routes; those of some request codes pass their requests to the lane.
 
     The lane checks signatures and permissions itself, of each request.
     """

@@ -1,7 +1,7 @@
-"""Answers that the lane withholds until the disk or slaves have what they answer.
+"""Answers that the lane withholds until their messages are on the disk or on slaves.
 
-They are written when their messages are put: that all goes well is usual. Otherwise they are read
-again, and changed.
+They are written when their messages are put, as if nothing will fail. If something does, they are
+read again, and changed.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class WithheldAnswers:
     def take(
         self, kernel: LaneKernel, peer_of: Callable[[int], Peer | None], failed: Failed
     ) -> None:
-        """Send the answers of a kernel once what they answer is confirmed.
+        """Send the answers of a kernel once their messages are confirmed.
 
         Args:
             peer_of: returns the connection with a number.
@@ -87,7 +87,7 @@ class WithheldAnswers:
                 one.peer.inlet.read_indirectly()
 
     def add(self, withheld: Sequence[Withheld], failed: Failed) -> None:
-        """Send answers once what they answer is confirmed; one task waits for all of them.
+        """Send answers once their messages are confirmed; one task waits for all of them.
 
         Args:
             withheld: in the order of the log.

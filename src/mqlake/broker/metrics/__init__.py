@@ -1,4 +1,4 @@
-"""What a broker tells a monitoring system (docs/metrics.md).
+"""What a broker reports to a monitoring system (docs/metrics.md).
 
 Upstream: `BrokerMetricsManager`, `DefaultStoreMetricsManager`.
 """

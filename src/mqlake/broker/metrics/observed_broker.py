@@ -1,4 +1,4 @@
-"""What a broker says about itself, also while it starts."""
+"""What a broker reports about itself, also while it starts."""
 
 from __future__ import annotations
 

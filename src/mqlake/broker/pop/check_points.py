@@ -90,7 +90,7 @@ class CheckPoint(msgspec.Struct, omit_defaults=True):
         self.invisible_time, self.is_suspended = 0, True
 
     def acknowledge(self, queue_offset: int) -> None:
-        """Note that a message was consumed; do nothing if it is none of these."""
+        """Note that a message was consumed; do nothing if it is not one of these."""
         distance = queue_offset - self.start_offset
         if not self.distances and 0 <= distance < min(self.count, MOST_MESSAGES):
             self.bits |= 1 << distance

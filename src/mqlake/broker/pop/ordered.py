@@ -156,7 +156,7 @@ class Ordered:
         """Note that a message was consumed; return the offset to commit.
 
         None if this pop does not have the queue now: another one has it, or the topic or the group
-        was deleted since; -1 if the message is none of these.
+        was deleted since; -1 if the message is not one of these.
 
         Upstream commits the offset of any message if it knows no pop of the queue. That would skip
         messages of a topic that was created again.

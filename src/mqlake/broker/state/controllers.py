@@ -73,7 +73,7 @@ class Controllers:
         await self._client.close()
 
     async def find_leader(self) -> str:
-        """Return the address of the controller that leads, as the first one says that answers."""
+        """Return the address of the leading controller, according to the first one that answers."""
         failures: list[str] = []
         for address in self._settings.now.controllers:
             try:
@@ -176,7 +176,7 @@ class Controllers:
                 self._beating[address] = asyncio.create_task(self._beat(address, header))
 
     async def _beat(self, address: str, header: ControllerHeartbeatHeader) -> None:
-        with suppress(MqlakeError):  # who leads is asked often, and says so
+        with suppress(MqlakeError):  # the leader is asked often, and reports itself
             await self._client.oneway(address, request(RequestCode.BROKER_HEARTBEAT, header))
 
     async def _ask(

@@ -116,7 +116,7 @@ class Creators:
                     del self._users[user]
 
     def keep(self, names: Container[str]) -> Job[None]:
-        """Count no longer what is not among these names: a master's took the place of all."""
+        """Stop counting all except these names: a master's table has replaced this broker's."""
         for name in list(self._of):
             if name not in names:
                 self.remove(name)

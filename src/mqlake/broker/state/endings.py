@@ -44,7 +44,7 @@ class AllEndings:
         self._tables.append(keep)
 
     async def kept(self) -> None:
-        """Return once a crash brings nothing back that a part has forgotten.
+        """Return once no crash can bring back what a part has forgotten.
 
         Raises:
             StoreError: the disk refuses a table.

@@ -127,7 +127,7 @@ class LocalOffsets:
 
 
 def _read(path: Path) -> bytes:
-    """Return a file's content; an error that does not come again says nothing of the file."""
+    """Return a file's content; an error that does not recur proves nothing about the file."""
     try:
         return path.read_bytes()
     except FileNotFoundError:

@@ -23,7 +23,8 @@ _log = logging.getLogger(__name__)
 
 
 class _NoCoroutine(BaseException):
-    """A handler has returned something that cannot be awaited: the same would come of each message.
+    """A handler has returned something that cannot be awaited: it would do the same for each
+    message.
 
     It is no `Exception`, after which messages are redelivered.
     """

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 
 class FlowControl:
-    """Limits the messages and bytes in flight; a caller that exceeds a limit waits its turn.
+    """Limits the messages and bytes in flight; a caller that would exceed a limit waits.
 
     One message is always let through, however long it is.
 

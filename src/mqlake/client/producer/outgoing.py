@@ -313,7 +313,7 @@ def _plain_batch(
     """Return messages that have only a topic and a body as one batch; None if one has more, or if
     they are more than `most` bytes together.
 
-    It goes through them without a step of the interpreter for each.
+    No step of the interpreter is needed for each of them.
     """
     if [*map(_BESIDES_BODY, messages)].count(_NOTHING_BESIDES) != len(messages):
         return None

@@ -52,7 +52,7 @@ def _is_open(request: Request) -> bool:
 async def _log_in(request: Request, form: PostedForm) -> Response:
     console, address = console_of(request), client_address(request)
     user, secret = form.required("user", "User"), form.text("password")
-    if not user.isprintable() or " " in user:  # Refusals contain the name between their words.
+    if not user.isprintable() or " " in user:  # Refusals contain the name as one of their words.
         raise PageError("A user's name has no spaces")
     credentials = Credentials(user, secret)
     options = console.options

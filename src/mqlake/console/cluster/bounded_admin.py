@@ -35,9 +35,10 @@ _FORGOTTEN: Final = 60.0
 class BoundedAdmin(Admin):
     """An `Admin` for pages.
 
-    A request that reads has few seconds. A server that has not answered is probed in the
-    background until it does; meanwhile, requests to it fail at once, so that only the first page
-    waits for it. If no name server answers, brokers and routes are those that it has stated last.
+    A request that only reads may take a few seconds. A server that has not answered is probed in
+    the background until it does; meanwhile, requests to it fail at once, so that only the first
+    page waits for it. If no name server answers, the brokers and routes of the last answer are
+    used.
 
     Args:
         seconds: that a request has which reads; one that changes something has more.

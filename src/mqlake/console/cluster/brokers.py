@@ -1,4 +1,4 @@
-"""The brokers of a cluster: how they do."""
+"""The brokers of a cluster, and their state."""
 
 from __future__ import annotations
 

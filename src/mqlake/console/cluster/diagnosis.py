@@ -85,7 +85,7 @@ def diagnosis(state: GroupState) -> list[AttentionNote]:
         text = "No consumer is connected: messages wait until one connects."
         return [AttentionNote(BAD, text), *found]
     unassigned = _unassigned(state)
-    # Faster members do not help where no member is.
+    # Faster members do not help if there is no member.
     has_members = sum(row.lag for row in unassigned) < _MUCH * state.lag
     return [
         *found,

@@ -180,7 +180,7 @@ async def group_state(view: ClusterView, group: str) -> GroupState:
 
 
 def _unknown(silent: list[BrokerFailure]) -> GroupState:
-    """Return the state of a group of which no broker tells anything."""
+    """Return the state of a group about which no broker reports anything."""
     members = [each.missing("its members are missing") for each in silent]
     return GroupState(
         [],

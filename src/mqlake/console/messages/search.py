@@ -265,7 +265,7 @@ async def by_id(view: ClusterView, message_id: str) -> FoundMessage:
     try:
         address, _ = decode_message_id(message_id)
     except FormatError as error:
-        raise PageError(f"{message_id[:100]!r} is no offset message id: {error}") from None
+        raise PageError(f"{message_id[:100]!r} is not an offset message id: {error}") from None
     for data in await view.brokers():
         if address in data.broker_addrs.values():
             return FoundMessage(data.broker_name, await messages.by_id(view.admin, message_id))

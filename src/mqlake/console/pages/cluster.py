@@ -1,4 +1,4 @@
-"""The page of the cluster: its brokers, how they do, and what needs attention."""
+"""The page of the cluster: its brokers, their state, and what needs attention."""
 
 from __future__ import annotations
 

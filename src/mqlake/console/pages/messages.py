@@ -208,7 +208,7 @@ def message_url(found: FoundMessage) -> str:
 
 
 def identity(record: Record) -> str:
-    """Return what tells a message from another one that has its place later."""
+    """Return what distinguishes a message from another one that has its place later."""
     return record.unique_key or record.message_id
 
 

@@ -41,7 +41,7 @@ class SlowValues:
         self._finding: dict[Hashable, asyncio.Task[None]] = {}
 
     def close(self) -> None:
-        """Find nothing more."""
+        """Stop finding values."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def get(

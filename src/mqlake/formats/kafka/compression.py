@@ -110,7 +110,7 @@ def _decompress_into(codec: Compression, data: bytes, output: memoryview, magic:
 
 def _output(limit: int) -> mmap.mmap:
     # Anonymous memory costs nothing until it is written, so one attempt with the whole limit is
-    # both exact and safe, where growing a buffer would decompress again and again.
+    # both exact and safe, while growing a buffer would decompress again and again.
     output: mmap.mmap | None = getattr(_local, "output", None)
     if output is None or len(output) < limit:
         output = _local.output = mmap.mmap(-1, max(limit, mmap.PAGESIZE))

@@ -1,4 +1,4 @@
-"""How often a client may do what costs more than it brings."""
+"""How often a client may do what costs the server more than the client."""
 
 from __future__ import annotations
 

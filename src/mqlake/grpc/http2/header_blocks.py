@@ -84,7 +84,9 @@ class HeaderBlocks:
             Http2Error: it belongs to no block, or the block is too large or has too many frames.
         """
         if not self.is_incomplete or stream != self._stream:
-            raise Http2Error(ErrorCode.PROTOCOL_ERROR, "a CONTINUATION frame that continues none")
+            raise Http2Error(
+                ErrorCode.PROTOCOL_ERROR, "a CONTINUATION frame that continues no block of headers"
+            )
         self._block += payload
         self._count += 1
         if len(self._block) > self.most:

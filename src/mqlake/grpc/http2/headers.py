@@ -104,7 +104,7 @@ class HeaderDecoder:
     def decode(self, block: bytes) -> dict[str, str] | None:
         """Return the fields of a block by name; None if they have more bytes than allowed.
 
-        Values of fields with the same name are joined by commas, as gRPC has it. A field that is
+        Values of fields with the same name are joined by commas, as gRPC requires. A field that is
         not allowed is named `MALFORMED`.
 
         Raises:

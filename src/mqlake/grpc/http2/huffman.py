@@ -1,7 +1,7 @@
 """The Huffman code of HTTP/2's headers (RFC 7541, appendix B).
 
 The code is canonical: codes of one length follow each other in the order of their symbols, shorter
-ones first. So the lengths are enough to know it.
+ones first. So the lengths define the code.
 """
 
 from __future__ import annotations
@@ -110,6 +110,6 @@ def _step(node: int, byte: int) -> tuple[int, bytes]:
         if node in _TREE.symbols:
             symbol, node = _TREE.symbols[node], 0
             if symbol == _END:
-                raise HuffmanError("it contains the end of texts")
+                raise HuffmanError("it contains the symbol for the end of a string")
             symbols.append(symbol)
     return node << 8, bytes(symbols)

@@ -42,7 +42,7 @@ class IndexRows(NamedTuple):
     largest: TimestampOffset
 
     def append(self, offset_index: OffsetIndex, time_index: TimeIndex) -> bool:
-        """Add the entries; False, and nothing is done, where one may not be allowed."""
+        """Add the entries; return False, and do nothing, if one of them may not be allowed."""
         if not len(self.offsets):
             return True
         base = offset_index.base_offset

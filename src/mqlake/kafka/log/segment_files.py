@@ -21,7 +21,7 @@ class SegmentFiles(NamedTuple):
         segments: base offset of each segment, ascending, and which of its files are `.swap` ones.
         snapshots: offsets of the producer snapshots, ascending.
         removable: files to remove before `swapped` are renamed, in this order. If the removal is
-            interrupted, the rest still comes to the same.
+            interrupted, the rest has the same result.
         swapped: files to rename to live ones, in this order, which is as safe.
     """
 

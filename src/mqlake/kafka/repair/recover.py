@@ -25,7 +25,7 @@ class RecoveredPartition(msgspec.Struct, frozen=True, rename="camel"):
         segments: that there are now.
         log_end_offset: what the next record gets.
         cut: bytes that were cut off the log, without those of removed segments.
-        removed: base offsets of the segments behind a cut, which went.
+        removed: base offsets of the removed segments after a cut.
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""Which column of an Iceberg table has which column of messages, whatever others call it.
+"""Which column of an Iceberg table holds which column of messages, even if others rename it.
 
 The table's property `mqlake.follow.columns` notes the field id of each column of messages. A
 column that another program renames or moves keeps its id, and so its messages. One that another

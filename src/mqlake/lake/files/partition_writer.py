@@ -1,4 +1,4 @@
-"""Write rows to one Parquet file per topic and day: the work of a task of a microbatch."""
+"""Write rows to one Parquet file per topic and day: the work of a task of a micro-batch."""
 
 # pyright: basic
 # Reason: pyarrow carries no types.
@@ -38,7 +38,7 @@ _NOTE = 128
 
 
 class WrittenFiles(msgspec.Struct, frozen=True):
-    """The result of a task of a microbatch.
+    """The result of a task of a micro-batch.
 
     Attributes:
         log_bytes: size of the records in the log.

@@ -1,6 +1,6 @@
-"""Write a microbatch's stretch of the log directly to a table's files.
+"""Write a micro-batch's stretch of the log directly to a table's files.
 
-Spark plans each microbatch and stores its end in the checkpoint, but the rows do not pass through
+Spark plans each micro-batch and stores its end in the checkpoint, but the rows do not pass through
 Spark: each task reads its part of the log and writes the files.
 """
 

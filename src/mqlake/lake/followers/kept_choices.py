@@ -1,5 +1,5 @@
-"""What a table keeps as it was first: the form of its bodies, whether it has system topics, and the
-name of the broker.
+"""What a table keeps from its beginning: the form of its bodies, whether it has system topics, and
+the name of the broker.
 
 Bodies are decompressed or as stored, and all in the same form, so that rows can be compared with
 the log. Tables of mqlake 0.1 have bodies as stored.
@@ -85,7 +85,7 @@ def with_topics(options: FollowOptions, identity: CheckpointIdentity) -> FollowO
 def with_broker_name(options: FollowOptions, identity: CheckpointIdentity) -> FollowOptions:
     """Return options with the name of the broker, if the store's settings have it.
 
-    A checkpoint keeps what it began with: the column would else change within the table.
+    A checkpoint keeps what it began with: otherwise the column would change within the table.
     """
     if BROKER_NAME in options.source:
         return options

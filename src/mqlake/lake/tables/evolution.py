@@ -73,7 +73,7 @@ def fit(table: Any, wanted: Any, where: str) -> tuple[Any, list[Any]]:
     for field in known.values():
         if not field.nullable:
             raise SchemaConflictError(
-                f"{where}: column {field.name} may not be null, and messages have none such; "
+                f"{where}: column {field.name} may not be null, but messages have no such column; "
                 "allow null there"
             )
     return pa.schema(fields), missing

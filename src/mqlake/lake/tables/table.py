@@ -17,7 +17,7 @@ PREFIX = "mqlake-"
 class LakeTable(Protocol):
     """An open table, used by one thread.
 
-    A follower identifies itself by the id in its checkpoint, and counts its microbatches.
+    A follower identifies itself by the id in its checkpoint, and counts its micro-batches.
     """
 
     def last_batch(self, follower: str) -> int:

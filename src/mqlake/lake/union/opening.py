@@ -1,4 +1,4 @@
-"""Open the newest version of a table, as its files say what it is."""
+"""Open the newest version of a table, whose format its files show."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def parse_recall_handle(text: str) -> RecallHandle:
         words = urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode().split(" ")
     except ValueError:
         raise _no_handle() from None
-    # Words behind the fifth are ignored, as upstream ignores them.
+    # Words after the fifth are ignored, as upstream ignores them.
     if len(words) < _WORDS or words[0] != _VERSION or not _NUMBER.fullmatch(words[3]):
         raise _no_handle()
     _, topic, broker_name, deliver_ms, unique_key, *_ = words

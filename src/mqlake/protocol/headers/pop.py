@@ -19,7 +19,7 @@ class PopHeader(Header):
         born_time: when the client asked, by its clock; 0 if it does not say.
         init_mode: where a group begins that has no offset: 0 at the first message, 1 at the last.
         exp_type, exp: which messages are wanted.
-        order: each queue in its order: nothing behind what is not acknowledged.
+        order: each queue in its order: nothing after what is not acknowledged.
         attempt_id: of an ordered pop; the same one again gets the same messages again.
     """
 

@@ -7,7 +7,7 @@ from mqlake.protocol.header import Header, Int32, Int64, TopicRequest
 COMMITS_OFFSET = 1
 """Bit of a pull's system flag: `commit_offset` is to be committed."""
 MAY_SUSPEND = 2
-"""Bit of a pull's system flag: where there is nothing, the answer may wait."""
+"""Bit of a pull's system flag: if there is no message, the answer may wait."""
 HAS_SUBSCRIPTION = 4
 """Bit of a pull's system flag: the header says what the consumer subscribes to."""
 

@@ -16,7 +16,7 @@ class EndTransactionHeader(Header):
     Attributes:
         tran_state_table_offset: queue offset of the half message.
         commit_log_offset: its physical offset.
-        commit_or_rollback: the transaction bits of a system flag; none where it is not known yet.
+        commit_or_rollback: the transaction bits of a system flag; none if it is not known yet.
         from_transaction_check: whether this answers CHECK_TRANSACTION_STATE.
     """
 

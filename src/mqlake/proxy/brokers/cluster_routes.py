@@ -111,7 +111,7 @@ class ClusterRoutes:
         return None
 
     def suspect(self) -> None:
-        """Look for the addresses of brokers again: one does not answer where it was."""
+        """Look up the addresses of brokers again: one does not answer at its address."""
         self._start_asking()
 
     async def refresh(self) -> None:

@@ -127,7 +127,7 @@ class ClusterUsers:
             return None
         if not info.password:
             raise MqlakeError(
-                "brokers tell passwords to their inner user only: give the proxy the access key"
+                "brokers send passwords to their inner user only: give the proxy the access key"
                 " and the secret key of innerClientAuthenticationCredentials"
             )
         acl = None

@@ -44,7 +44,9 @@ class GrpcClient:
         self.stream: CommandStream | None = None
 
     def use(self, stream: CommandStream | None) -> None:
-        """Note over which stream the client can be reached; None for no more."""
+        """Note the stream over which the client can be reached; None: it cannot be reached any
+        more.
+        """
         self.stream = stream
 
     def note_alive(self, seen: int) -> None:

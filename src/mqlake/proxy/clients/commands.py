@@ -94,7 +94,9 @@ class ClientCommands:
     # Transactions
 
     async def _check_transaction(self, command: Command, client_id: str | None) -> None:
-        """Ask a producer what has become of a half message; without one, the broker asks again."""
+        """Ask a producer how the transaction of a half message ended; without a producer, the
+        broker asks again.
+        """
         header = command.header(CheckTransactionHeader)
         message = _message_of(command)
         transaction_id = header.transaction_id or message.message_id

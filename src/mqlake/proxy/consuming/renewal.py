@@ -36,7 +36,7 @@ Sharer = tuple[str, str]
 
 
 def sharer_of(caller: Caller) -> Sharer:
-    """Return to whose share messages of a caller count: anybody may use the id of another one."""
+    """Return to whose share messages of a caller count: anybody may use another client's id."""
     return owner_of(caller.address), caller.client_id
 
 
@@ -98,7 +98,7 @@ class RenewedMessage:
 
     @property
     def is_given_up(self) -> bool:
-        """Return whether renewals failed so often that there are no more."""
+        """Return whether so many renewals failed that no more are tried."""
         return self._failures >= _MOST_FAILURES
 
     def is_too_old(self, now: int) -> bool:
@@ -193,9 +193,9 @@ class RenewalTable:
         return self._owners.get(owner, {}).get((message_id, given))
 
     def release(self, message: RenewedMessage) -> None:
-        """Renew a message no more; remember its newest handle until the message is visible again.
+        """Stop renewing a message; remember its newest handle until the message is visible again.
 
-        A client that repeats an acknowledgement which was lost still has the first handle.
+        A client that repeats a lost acknowledgement still has the first handle.
         """
         if not message.is_kept:
             return

@@ -84,7 +84,7 @@ class Renewer:
         return message
 
     async def settle(self, delivery: GroupDelivery) -> tuple[GroupDelivery, RenewedMessage | None]:
-        """Renew a message no more, because its client settles it now.
+        """Stop renewing a message, because its client settles it now.
 
         Args:
             delivery: with the handle that the client has.

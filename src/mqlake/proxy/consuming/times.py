@@ -57,7 +57,7 @@ def poll_time(
             "The deadline time remaining is not enough for polling, please check network condition"
         )
         raise StatusError(code, reason)
-    # The answer is to reach the client before its deadline.
+    # The answer must reach the client before its deadline.
     return min(wanted, remaining - settings.long_polling_reserve_time_in_millis)
 
 

@@ -1,4 +1,4 @@
-"""Messages that want nothing special, which are checked together: most batches consist of them."""
+"""Messages without special features, which are checked together: most batches consist of them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class PlainMessages:
     """Prepares messages as `prepared` does, in less time.
 
     What needs all characters is checked once over what the messages have together. In doubt,
-    nothing is decided here: `prepared` then checks each message, and says what is wrong.
+    nothing is decided here: `prepared` then checks each message, and reports what is wrong.
 
     Args:
         settings: the limits.

@@ -178,7 +178,7 @@ def _check_topic(first: Message, other: Message) -> None:
 def _check_together(first: Prepared, other: Prepared) -> None:
     """Refuse messages that cannot be in one batch: its queue and its flags are those of the first.
 
-    Brokers do not look at what else the messages of a batch want.
+    Brokers ignore all other properties of the messages of a batch.
     """
     if first.type not in _IN_BATCHES or other.type not in _IN_BATCHES:
         reason = f"several messages in one call are NORMAL or FIFO, not {other.type.name}"

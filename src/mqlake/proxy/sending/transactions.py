@@ -56,7 +56,7 @@ class HalfMessage(NamedTuple):
 
 
 class TransactionKey(NamedTuple):
-    """By what a half message is found.
+    """The key by which a half message is found.
 
     Attributes:
         transaction_id: as its client chose it: others may choose the same.

@@ -23,7 +23,7 @@ log = logger()
 
 
 class KafkaStream(Stream[KafkaLogTask]):
-    """Reads what was appended to the partitions since the last microbatch."""
+    """Reads what was appended to the partitions since the last micro-batch."""
 
     def __init__(self, options: KafkaLogReadOptions) -> None:
         self._options = options
@@ -80,7 +80,7 @@ class KafkaStream(Stream[KafkaLogTask]):
             ends = self._trigger.admit(starts, ends, waits=self._target is None)
         if ends != starts:
             self._trigger.began()
-        # A new partition that is empty does not justify a microbatch.
+        # A new partition that is empty does not justify a micro-batch.
         known = {name: end for name, end in ends.items() if name in position or end > starts[name]}
         if before.offsets == position | known:
             return start
@@ -138,7 +138,7 @@ class KafkaStream(Stream[KafkaLogTask]):
                 )
 
     def plan(self, start: Written, end: Written) -> Sequence[KafkaLogTask]:
-        """Return the tasks of a microbatch, with the same offsets whenever it is planned."""
+        """Return the tasks of a micro-batch, with the same offsets whenever it is planned."""
         planned = KafkaLogPosition.read(end)
         starts = self._still_valid(KafkaLogPosition.read(start), planned.topic_ids)
         logs = open_logs(self._options.location)
@@ -155,7 +155,7 @@ class KafkaStream(Stream[KafkaLogTask]):
     def _range(
         self, logs: LogDirectory, name: tuple[str, int], starts: Offsets, planned: KafkaLogPosition
     ) -> PartitionRange | None:
-        """Return the part of a microbatch that exists in a partition."""
+        """Return the part of a micro-batch that exists in a partition."""
         if not is_wanted(name, self._options):
             data_loss(
                 self._options,
@@ -171,7 +171,7 @@ class KafkaStream(Stream[KafkaLogTask]):
             first, found = partition.log_start_offset, _id_of(partition, name)
         end = planned.offsets[name]
         if not self._still_valid(KafkaLogPosition({name: end}, planned.topic_ids), found):
-            return None  # The topic was created again since the microbatch was planned.
+            return None  # The topic was created again since the micro-batch was planned.
         # A new partition is read from its first record.
         start = starts.get(name, first)
         if start < first:

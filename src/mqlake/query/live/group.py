@@ -27,7 +27,7 @@ class CommittedOffsets:
     """The offsets of a group at the brokers.
 
     A failure is logged and not raised: the query continues from its checkpoint, and the next
-    microbatch commits again.
+    micro-batch commits again.
     """
 
     def __init__(self, instance: ClientInstance, group: str) -> None:

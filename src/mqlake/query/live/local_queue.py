@@ -1,6 +1,7 @@
 """Read a queue from the files of its broker, if a task runs where they are.
 
-A record that the files lack, for it is not dispatched, deleted or damaged, is left to the broker.
+A record that the files lack, because it is not dispatched, deleted or damaged, is left to the
+broker.
 """
 
 # pyright: basic
@@ -114,8 +115,8 @@ async def find_local_queue(
     """Return the queue of a range in the first directory that has the broker's records of it.
 
     Hosts may have other stores at the same path, and a broker that was the master may have records
-    that its group does not have. So the first and the last record there tell whether they are the
-    broker's: what they agree on, logs have in common up to there.
+    that its group does not have. So the first and the last record there are compared with the
+    broker's: logs that agree on a record are equal up to it.
     """
     for path in paths:
         try:

@@ -66,7 +66,8 @@ async def _first_unread(
 ) -> int:
     """Return the offset of the first message that was stored after the last one that was read.
 
-    Without the mark of that one, this is the queue's first message: rather twice than never.
+    Without the mark of that one, this is the queue's first message: a message that is read twice is
+    better than a lost one.
     """
     low, end = span
     first = await brokers.mark(queue, low) if low < end else None
@@ -77,6 +78,6 @@ async def _first_unread(
 
 
 def _is_newer(one: Mark, other: Mark) -> bool:
-    # In the same log, the offset tells it, although the broker's clock may have been set back.
+    # In the same log, the offset shows it, even if the broker's clock was set back.
     is_later = one.physical_offset > other.physical_offset
     return is_later or one.store_timestamp > other.store_timestamp

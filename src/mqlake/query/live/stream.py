@@ -29,7 +29,7 @@ _LOOK_AGAIN = 1.0
 
 
 class LiveStream(Stream[LiveTask]):
-    """Reads what brokers have stored since the last microbatch."""
+    """Reads what brokers have stored since the last micro-batch."""
 
     def __init__(self, options: LiveOptions) -> None:
         self._options = options
@@ -100,7 +100,7 @@ class LiveStream(Stream[LiveTask]):
         return LivePosition({**before.offsets, **moved}, {**kept, **new})
 
     def _ends(self, before: LivePosition, starts: Offsets, spans: Spans) -> dict[MessageQueue, int]:
-        """Return the latest possible end of the microbatch in each queue."""
+        """Return the latest possible end of the micro-batch in each queue."""
         ends: dict[MessageQueue, int] = {}
         for queue, (_, end) in spans.items():
             start = starts[queue]
@@ -141,7 +141,7 @@ class LiveStream(Stream[LiveTask]):
         return reached(self._options, await brokers.spans(queues))
 
     def plan(self, start: Written, end: Written) -> Sequence[LiveTask]:
-        """Return the tasks of a microbatch, with the same offsets whenever it is planned."""
+        """Return the tasks of a micro-batch, with the same offsets whenever it is planned."""
         before, after = LivePosition.read(start), LivePosition.read(end)
         moved = [
             queue for queue, last in after.offsets.items() if last > before.offsets.get(queue, MOST)
@@ -159,7 +159,7 @@ class LiveStream(Stream[LiveTask]):
         tasks = plan_tasks(self._options, ranges)
         count = sum(one.end - one.start for one in ranges)
         log.info(
-            "%s: microbatch of %d offsets, %d tasks", self._options.name_servers, count, len(tasks)
+            "%s: micro-batch of %d offsets, %d tasks", self._options.name_servers, count, len(tasks)
         )
         return tasks
 
@@ -170,7 +170,7 @@ class LiveStream(Stream[LiveTask]):
         return read(task, schema)
 
     def done(self, end: Written) -> None:
-        """Commit the offsets of the group: the engine has finished all microbatches before."""
+        """Commit the offsets of the group: the engine has finished all micro-batches before."""
         self._commit(LivePosition.read(end).offsets)
 
     def _commit(self, offsets: Offsets) -> None:

@@ -128,7 +128,7 @@ def check_one_strategy(values: Mapping[str, Any]) -> None:
 
 
 def check_triggers(least: int | None, most: int | None) -> None:
-    """Check the minimum of offsets in a microbatch against the maximum.
+    """Check the minimum of offsets in a micro-batch against the maximum.
 
     Raises:
         FormatError: the minimum exceeds the maximum.

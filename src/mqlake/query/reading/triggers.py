@@ -1,4 +1,4 @@
-"""How many of the new messages a microbatch takes."""
+"""How many of the new messages a micro-batch takes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class _TriggerOptions(Protocol):
 
 
 class Trigger:
-    """Decides where microbatches end, by the options of a query."""
+    """Decides where micro-batches end, by the options of a query."""
 
     def __init__(self, options: _TriggerOptions) -> None:
         self._options = options
         self._last_batch = 0.0
 
     def admit(self, starts: Mapping[Q, int], ends: Mapping[Q, int], *, waits: bool) -> dict[Q, int]:
-        """Return where the next microbatch ends in each queue.
+        """Return where the next micro-batch ends in each queue.
 
         Args:
             waits: whether `minOffsetsPerTrigger` applies.
@@ -39,7 +39,7 @@ class Trigger:
         return dict(ends) if most is None else share(starts, ends, most)
 
     def began(self) -> None:
-        """Note that a microbatch begins."""
+        """Note that a micro-batch begins."""
         self._last_batch = SystemClock().monotonic()
 
     def _has_waited(self) -> bool:

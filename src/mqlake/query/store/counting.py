@@ -78,7 +78,7 @@ def count(
 def boundary_by_walk(log: CommitLog, start: int, position: int) -> int | None:
     """Return where a record starts at or after a position, walking from a boundary before it.
 
-    None if only a search could tell.
+    None if only a search could find it.
     """
     for piece in list(in_segments(log, [(start, position)]))[-1:]:
         scan = _scan(log, piece, Want.LOCATE)

@@ -149,7 +149,7 @@ def _shares(
 
 
 def boundary_near(boundaries: Boundaries, log: CommitLog, start: int, position: int) -> int | None:
-    """Return where a record starts at or behind a position, None where only a search could tell.
+    """Return where a record starts at or after a position, None if only a search could find it.
 
     Args:
         start: a boundary before the position.

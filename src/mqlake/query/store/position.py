@@ -4,7 +4,7 @@
     {"physicalOffset": 4096, "starts": {"TopicA": {"0": 23}}, "startsEnd": 9000}
     {"physicalOffset": 4096, "fingerprint": 2774861, "subscription": "{\"subscribe\":[\"TopicA\"]}"}
 
-The log is one sequence of bytes, so one number says what was read of all topics and queues,
+The log is one sequence of bytes, so one number states what was read of all topics and queues,
 including later ones. `fingerprint` identifies the log before that offset, `subscription` contains
 the options that selected messages (`subscribed.described`); checkpoints of earlier versions lack
 one or both. `starts` are queue offsets at which options let the query start; they have no effect

@@ -25,7 +25,7 @@ log = logger()
 
 
 class LogStream(Stream[StoreTask]):
-    """Reads what was appended to the log since the last microbatch."""
+    """Reads what was appended to the log since the last micro-batch."""
 
     def __init__(self, options: StoreReadOptions) -> None:
         self._options = options
@@ -163,7 +163,7 @@ class LogStream(Stream[StoreTask]):
         return (*subscription(self._options), *position.selection)
 
     def plan(self, start: Written, end: Written) -> Sequence[StoreTask]:
-        """Return the tasks of a microbatch, the same ones whenever it is planned.
+        """Return the tasks of a micro-batch, the same ones whenever it is planned.
 
         Raises:
             StoreError: the log is not the one that was read, or messages were deleted, unless that
@@ -192,7 +192,7 @@ class LogStream(Stream[StoreTask]):
                 [(first, last)] if first < last else [],
             )
         log.info(
-            "%s: microbatch from %d to %d in %d tasks", self._options.path, first, last, len(tasks)
+            "%s: micro-batch from %d to %d in %d tasks", self._options.path, first, last, len(tasks)
         )
         return tasks
 

@@ -147,7 +147,7 @@ class StoresStream(Stream[StoreTask]):
         return self._streams[name]
 
     def plan(self, start: Written, end: Written) -> Sequence[StoreTask]:
-        """Return the tasks of a microbatch, the same ones whenever it is planned."""
+        """Return the tasks of a micro-batch, the same ones whenever it is planned."""
         before, after = read_positions(start), read_positions(end)
         moved = [name for name in after if name in before and before[name] != after[name]]
         if moved and not self._streams:

@@ -1,8 +1,8 @@
 """Keep the derived files of a store up to date, as a streaming query over its log.
 
 The query's tasks read and check new records. Then the driver, which owns the store, writes queue
-entries, index entries and the checkpoint up to the end of the microbatch. They are derived from the
-log alone, so repeating a batch changes nothing.
+entries, index entries and the checkpoint up to the end of the micro-batch. They are derived from
+the log alone, so repeating a batch changes nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class DispatchReport(msgspec.Struct, frozen=True, rename="camel"):
 
     Attributes:
         is_rebuilt: derived files were missing, and a rebuild created all of them first.
-        batches: microbatches with new records.
+        batches: micro-batches with new records.
         records: records that were dispatched in them.
         log_end: physical offset up to which everything is dispatched.
     """

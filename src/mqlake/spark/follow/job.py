@@ -42,7 +42,7 @@ class FollowReport(msgspec.Struct, frozen=True, rename="camel"):
     """The result of one run of `follow`.
 
     Attributes:
-        batches: microbatches with messages.
+        batches: micro-batches with messages.
         files: data files that were written, before small ones were merged.
         bytes_written: their size.
         files_merged: small files whose rows are in other files now.
@@ -73,7 +73,7 @@ def follow(
     """Write the messages of a store to a table as they arrive; return when stopped or caught up.
 
     Args:
-        stop: set it to end between two microbatches.
+        stop: set it to end between two micro-batches.
         progress: called with how many bytes of the log are in the table, and of how many.
         turn: held while the table is changed, if several stores are followed into it.
         totals: counts what is done, for another thread to read.

@@ -1,4 +1,4 @@
-"""Merge small files and expire old versions of a table, between two microbatches."""
+"""Merge small files and expire old versions of a table, between two micro-batches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EVERY = 3600.0
 
 
 class Maintenance:
-    """Processes microbatches, and maintains the table in between.
+    """Processes micro-batches, and maintains the table in between.
 
     All of it runs in the thread that processes a batch, or while no batch is processed.
     """

@@ -1,4 +1,4 @@
-"""Write one microbatch to a table, once."""
+"""Write one micro-batch to a table, once."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class FollowTotals(msgspec.Struct):
 
 
 class MicroBatches:
-    """Processes a query's microbatches, in order, for a table.
+    """Processes a query's micro-batches, in order, for a table.
 
     Spark repeats a batch, with the same rows, unless it recorded that the batch was done. The
     table knows which batches it has: it got the files and the batch's number atomically.

@@ -1,4 +1,4 @@
-"""The streaming query of `follow`: start it, watch it, and stop it between two microbatches."""
+"""The streaming query of `follow`: start it, watch it, and stop it between two micro-batches."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class _StoppedError(Exception):
 
 
 class MicroBatchQuery:
-    """Runs `take` on each microbatch of a store's messages, in order, until it is stopped.
+    """Runs `take` on each micro-batch of a store's messages, in order, until it is stopped.
 
     Args:
         stop: set by the caller, from any thread or a signal handler.

@@ -71,12 +71,12 @@ class LiveBatchWriter(_LiveWriter, DataSourceArrowWriter):
 
 @raises_lines("write")
 class LiveStreamWriter(_LiveWriter, DataSourceStreamArrowWriter):
-    """Sends the rows of each microbatch, each at least once."""
+    """Sends the rows of each micro-batch, each at least once."""
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Log what was sent."""
-        self.tell(f"microbatch {batchId}: sent", messages)
+        self.tell(f"micro-batch {batchId}: sent", messages)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Log what was sent: messages cannot be taken back."""
-        self.tell(f"microbatch {batchId}: failed after", messages)
+        self.tell(f"micro-batch {batchId}: failed after", messages)

@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 
 
 class SinkEpoch(NamedTuple):
-    """A microbatch: the id of the query, and the batch's number."""
+    """A micro-batch: the id of the query, and the batch's number."""
 
     query: str
     number: int

@@ -110,7 +110,7 @@ class BatchWriter(_Writer, DataSourceArrowWriter):
 
 @raises_lines("write", "commit")
 class StreamWriter(_Writer, DataSourceStreamArrowWriter):
-    """Adds the rows of each microbatch to a store exactly once, however often it runs."""
+    """Adds the rows of each micro-batch to a store exactly once, however often it runs."""
 
     def write(self, iterator: Iterator[Any]) -> StagedTask:
         """Stage the rows of a task."""
@@ -123,7 +123,7 @@ class StreamWriter(_Writer, DataSourceStreamArrowWriter):
         return self.stage(iterator, f"{query}-{epoch}", query, task.partitionId())
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Append the rows of all tasks, unless the store already has this microbatch."""
+        """Append the rows of all tasks, unless the store already has this micro-batch."""
         self.add(messages, batchId)
         # What was staged before a driver was killed is removed, too.
         queries = {message.query for message in messages if isinstance(message, StagedTask)}

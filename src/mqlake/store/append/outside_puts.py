@@ -75,7 +75,7 @@ class OutsidePuts:
         return self._offsets.number(queue)
 
     def on_remove(self, forget: Callable[[], None]) -> None:
-        """Call a function when a place belongs to its queue no more."""
+        """Call a function when a place no longer belongs to its queue."""
         self._offsets.on_remove(forget)
 
     def route(self, topic: str) -> bytes | None:

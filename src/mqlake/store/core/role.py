@@ -216,7 +216,7 @@ class Role:
                 self._where,
                 count,
             )
-            # Once the queues are as long as that again, nobody could tell any more.
+            # Once the queues are that long again, these offsets would look valid.
             for table in (self._config.consumer_offsets, delays):
                 if (job := table.write()) is not None:
                     yield job

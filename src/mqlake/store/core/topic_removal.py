@@ -47,7 +47,7 @@ class TopicRemoval:
         self._durability, self._health, self._forget = durability, health, forget
 
     def end(self, topic: str, before: int | None = None) -> int:
-        """Let the incarnation of a topic be dead: its queues are empty, and begin with 0 again.
+        """Mark the incarnation of a topic as dead: its queues are empty, and begin with 0 again.
 
         The table of incarnations is to be written, and then the queues' files removed: `steps`
         does all of it, and otherwise services do.

@@ -65,7 +65,7 @@ class WaitingTimers:
         self._note_removed()
 
     def note_end(self, record: Record) -> None:
-        """Count a message no more among those that wait for its topic."""
+        """Stop counting a message among those that wait for its topic."""
         topic = topic_of(record)
         self._by_topic[topic] -= 1
         if self._by_topic[topic] <= 0:

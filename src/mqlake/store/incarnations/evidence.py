@@ -1,6 +1,6 @@
 """Find from a store's queue files and tables which records belong to deleted topics.
 
-This decides where the table of incarnations lacks a topic: a store that another broker wrote has no
+This decides if the table of incarnations lacks a topic: a store that another broker wrote has no
 such table. The queue files are what the broker serves, so they weigh more than the log alone.
 """
 

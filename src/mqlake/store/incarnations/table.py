@@ -48,9 +48,9 @@ class TopicEnd(NamedTuple):
 class Incarnations:
     """The physical offset at which the current incarnation of each name begins; 0 by default.
 
-    A name with 0 was never deleted, or the log has none of its old records any more. An offset is
-    derived again if the table was lost, and may then be greater than it was. So compare
-    the physical offset of a record with it, and not two of these offsets with each other.
+    A name with 0 was never deleted, or the log no longer has any of its old records. An offset is
+    derived again if the table was lost, and may then be greater than it was. So compare the
+    physical offset of a record with it, and not two of these offsets with each other.
 
     Attributes:
         topics: by name, where its last deleted incarnation ended; do not change it.
@@ -207,7 +207,8 @@ class OwnedIncarnations(Incarnations, FileTable[EndedIncarnations]):
     # Change
 
     def end_topic(self, topic: str, before: int, seen: int = 0) -> bool:
-        """Let all records of a topic before a physical offset be dead; return whether more are.
+        """Mark all records of a topic before a physical offset as dead; return whether that changes
+        anything.
 
         Args:
             seen: as in `TopicEnd`.
@@ -220,7 +221,7 @@ class OwnedIncarnations(Incarnations, FileTable[EndedIncarnations]):
         return end.before > known.before
 
     def end_group(self, group: str, physical_offset: int) -> bool:
-        """Let all records of a group's state before a physical offset be dead."""
+        """Mark all records of a group's state before a physical offset as dead."""
         if physical_offset <= self.group_before(group):
             return False
         self.groups[group] = physical_offset

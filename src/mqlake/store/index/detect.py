@@ -35,7 +35,7 @@ class Detected(NamedTuple):
 
     @property
     def is_assumed(self) -> bool:
-        """Return whether no file of the store tells."""
+        """Return whether no file of the store shows it."""
         return self.detected_by == _ASSUMPTION
 
 
@@ -71,7 +71,7 @@ def _by_checkpoint(log: CommitLog, checkpoint: Checkpoint | None) -> Dialect | N
 
 
 def _indexes_tags(log: CommitLog, file: IndexFile) -> bool | None:
-    """Return whether tags are indexed, None if no record tells."""
+    """Return whether tags are indexed, None if no record shows it."""
     newest, header = file.header.index_count - 1, file.header
     for number in range(newest - 1, max(0, newest - _LOOKED_AT), -1):
         offset = file.entry(number).physical_offset

@@ -293,7 +293,7 @@ class LightQueues:
             newest.forget_before(bases[0])
 
     def end(self, topic: str) -> None:
-        """Let the light queues of a deleted topic be dead; `bury` removes their files.
+        """Mark the light queues of a deleted topic as dead; `bury` removes their files.
 
         Files with records of the topic's next incarnation stay.
         """

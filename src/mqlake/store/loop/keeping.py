@@ -62,7 +62,7 @@ class Keeping:
                 raise StoreError(f"the change is made, but is not durable: {reason}") from failure
 
     async def end(self) -> None:
-        """Write nothing more; return once the current write is durable."""
+        """Stop writing; return once the current write is durable."""
         self._has_ended = True
         for turn in self._turns.values():
             async with turn:

@@ -16,7 +16,7 @@ class LogGrowth:
         self._listener = listener
 
     def stop(self) -> None:
-        """Call nobody any more."""
+        """Stop calling the function."""
         self._listener = None
 
     def tell(self) -> None:

@@ -202,7 +202,7 @@ class OwnedQueues:
         return sum(queue.trim(min_physical_offset) for queue in queues if len(queue.bases) > 1)
 
     def end(self, topic: str, before: int | None = None) -> list[int]:
-        """Let the queues of a topic be dead; `burial` removes their files.
+        """Mark the queues of a topic as dead; `burial` removes their files.
 
         Holders of a queue object must look it up again.
 

@@ -40,7 +40,7 @@ class QueueOffsets(Mapping[Queue, int]):
         self._ends: memoryview[int] = ends.data
 
     def on_remove(self, forget: Callable[[], None]) -> None:
-        """Call a function when a number belongs to its queue no more."""
+        """Call a function when a number no longer belongs to its queue."""
         self._on_remove.append(forget)
 
     def number(self, queue: Queue) -> int:

@@ -5,11 +5,11 @@ find
     `find.Found`.
 derive
     Read the log from the resume point to its end, and compute what follows from it: where the log
-    ends and why, where each queue ends before that stretch, how much of the index is true.
+    ends and why, where each queue ends before that stretch, how much of the index is valid.
     `derive.Facts`. It changes nothing.
 settle
-    Decide what to change, as plain values: cut the log here, give up these queue files, make the
-    index again from there, dispatch that stretch. `plan.Plan`. It neither reads nor writes.
+    Decide what to change, as plain values: cut the log here, give up these queue files, rebuild
+    the index from there, dispatch that stretch. `plan.Plan`. It neither reads nor writes.
 commit
     Change the directory. It is the only stage that writes, in an order that survives a crash at any
     moment: its comments say why each step comes where it does.

@@ -141,7 +141,7 @@ class _LogAnalysis:
     def _learn_from_files(self, files: Files, start: int) -> None:
         """Complete the table of incarnations, if it may lack deletions.
 
-        That is so if it was lost, or if another program has written the checkpoint.
+        It may lack some if it was lost, or if another program has written the checkpoint.
 
         Args:
             start: physical offset before which everything is in the queues.

@@ -1,7 +1,7 @@
-"""Derive which records are dead, where the table of incarnations does not say it.
+"""Derive which records are dead if the table of incarnations does not state it.
 
 The table lacks deletions if it was lost, or if RocketMQ wrote the store. Then the queue files and
-the table of topics tell more (`from_files`). A topic that was deleted and created again a moment
+the table of topics show more (`from_files`). A topic that was deleted and created again a moment
 before a crash may not be in the table either, but its queues begin again in the log (`from_log`).
 
 If there is doubt, a record lives: to lose a message is worse than to repeat it.

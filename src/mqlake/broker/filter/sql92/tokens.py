@@ -33,7 +33,7 @@ _LITERALS = ("TRUE", "FALSE", "NULL")
 _OPERATORS = ("NOT", "AND", "OR", "BETWEEN", "IN", "IS", "CONTAINS", "STARTSWITH", "ENDSWITH")
 _WORDS = frozenset((*_LITERALS, *_OPERATORS))
 
-# A comment at the end needs no line end: upstream stops reading there, which comes to the same.
+# A comment at the end needs no line end: upstream stops reading there, which has the same result.
 _TOKEN = re.compile(
     r"""(?P<skip>[ \t\n\r\f]+|--[^\n\r]*|/\*.*?\*/)
     |(?P<text>'(?:''|[^'])*')

@@ -85,7 +85,7 @@ class HeldLite:
     def acknowledge(self, key: LiteKey, queue_offset: int, pop_time: int) -> int | None:
         """Note that a message was consumed; return the offset to commit.
 
-        None if this pop does not have the queue now; -1 if the message is none of its messages.
+        None if this pop does not have the queue now; -1 if the message is not one of its messages.
         """
         found = self._held.get(key)
         if found is None or found.pop_time != pop_time:

@@ -10,7 +10,7 @@ from mqlake.store.port import Store
 
 
 class LiteTopicRoom:
-    """Counts the lite topics of a broker, about, and those that each address has created."""
+    """Counts the lite topics of a broker approximately, and those that each address has created."""
 
     def __init__(self, store: Store, runtime: BrokerRuntime) -> None:
         self._store, self._runtime = store, runtime
