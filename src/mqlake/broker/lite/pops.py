@@ -9,6 +9,8 @@ from mqlake.broker.parking import Parked, Parking
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.state.broker_state import BrokerState
 from mqlake.broker.state.lite.names import is_parent
+from mqlake.broker.state.lite.subscriptions import LiteSubscription
+from mqlake.errors import MqlakeError
 from mqlake.formats.config.topics import PERM_READ, Topic
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.command import Command, response
@@ -109,23 +111,10 @@ class LitePops:
 
     def _pop(self, request: Command, header: PopLiteHeader) -> Command | None:
         """Return messages of the lite topics that have some; None without any."""
-        now = self._now()
-        pieces: list[memoryview] = []
-        counts: list[int] = []
-        topic = self._state.topics.get(header.topic)
-        for _ in range(_MOST_EVENTS):
-            queue = self._lite.events.take(header.client_id)
-            if queue is None or topic is None:
-                break
-            if not self._is_own(header, queue) or self._lite.is_expired(topic, queue):
-                continue
-            found = self._pop_queue(header, queue, now, header.max_msg_num - len(pieces))
-            if found is None:
-                continue
-            pieces += found[0]
-            counts += found[1]
-            if len(pieces) >= header.max_msg_num:
-                break
+        now, client = self._now(), self._client(header)
+        if client is None:  # What is noted for a member of another group is not for this one.
+            return None
+        pieces, counts = self._pop_queues(header, client, now)
         if self._lite.events.is_incomplete(header.client_id):
             self._runtime.slices.start(self._lite.events.complete(header.client_id))
         if not pieces:
@@ -139,14 +128,43 @@ class LitePops:
         self._count(header, pieces)
         return response(request, header=fields, body=b"".join(pieces), remark="FOUND")
 
-    def _is_own(self, header: PopLiteHeader, queue: str) -> bool:
+    def _client(self, header: PopLiteHeader) -> LiteSubscription | None:
+        """Return the client that pops; None if it is no member of the group."""
         client = self._lite.subscriptions.get(header.client_id)
-        return (
-            client is not None
-            and client.group == header.consumer_group
-            and client.topic == header.topic
-            and queue in client.queues
-        )
+        is_member = client is not None and client.consumes(header.consumer_group, header.topic)
+        return client if is_member else None
+
+    def _pop_queues(
+        self, header: PopLiteHeader, client: LiteSubscription, now: int
+    ) -> tuple[list[memoryview], list[int]]:
+        """Return messages of lite topics with something new, and how often each was popped before.
+
+        One that cannot be read now is kept for a later pop.
+
+        Raises:
+            MqlakeError: the first lite topic cannot be read.
+        """
+        pieces, counts = list[memoryview](), list[int]()
+        topic, events = self._state.topics.get(header.topic), self._lite.events
+        for _ in range(_MOST_EVENTS):
+            queue = events.take(header.client_id)
+            if queue is None or topic is None:
+                break
+            if queue not in client.queues or self._lite.is_expired(topic, queue):
+                continue
+            try:
+                found = self._pop_queue(header, queue, now, header.max_msg_num - len(pieces))
+            except MqlakeError:
+                events.put_back(header.client_id, queue)
+                if not pieces:
+                    raise
+                break  # The others are popped already, and would be hidden for nothing.
+            if found is not None:
+                pieces += found[0]
+                counts += found[1]
+            if len(pieces) >= header.max_msg_num:
+                break
+        return pieces, counts
 
     def _pop_queue(
         self, header: PopLiteHeader, queue: str, now: int, most: int
@@ -196,7 +214,8 @@ class LitePops:
         for client_id in clients:
             # The messages are for nobody whose connection is closed.
             waiting = self._waiting.get(client_id, ())
-            waiter = next((each for each in waiting if not each.peer.is_closed), None)
+            open_ones = (each for each in waiting if not each.peer.is_closed)
+            waiter = next((each for each in open_ones if self._client(each.header)), None)
             if waiter is not None:
                 self._try(waiter)
             yield
@@ -209,6 +228,8 @@ class LitePops:
             answer = self._pop(request, header)
         except RemotingError as error:
             answer = response(request, error.code, remark=error.remark)
+        except MqlakeError as error:
+            answer = response(request, ResponseCode.SYSTEM_ERROR, remark=str(error))
         if answer is not None and self._parking.leave(waiter):
             self._remove(waiter)
             waiter.peer.answer(request, answer)

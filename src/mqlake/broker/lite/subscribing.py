@@ -55,10 +55,11 @@ class LiteSubscribing:
         lite = self._lite
         lite.queues.light  # noqa: B018 (it refuses if there are none)
         if change.action == "COMPLETE_REMOVE":
-            lite.leave(change.client_id)
+            self._leave(change)
             return
         if change.action in ("PARTIAL_ADD", "COMPLETE_ADD"):
             self._check_group(change)
+            self._check_client(peer, change)
         elif change.action != "PARTIAL_REMOVE":
             raise RemotingError(_ILLEGAL, f"unknown action {change.action[:100]!r}")
         names = [
@@ -80,12 +81,30 @@ class LiteSubscribing:
         else:
             yield from lite.replace(client, names)
 
+    def _leave(self, change: LiteSubscriptionChange) -> None:
+        """End all subscriptions of a client, unless it is one of another group."""
+        client = self._lite.subscriptions.get(change.client_id)
+        if client is None or client.consumes(change.group, change.topic):
+            self._lite.leave(change.client_id)
+
+    def _check_client(self, peer: Peer, change: LiteSubscriptionChange) -> None:
+        """Refuse the id of a client of another group: its subscriptions there would end.
+
+        The client itself may change its group, over its connection, or once that is closed.
+        """
+        client = self._lite.subscriptions.get(change.client_id)
+        if client is None or client.consumes(change.group, change.topic):
+            return
+        if client.peer is not peer and not client.peer.is_closed:
+            reason = f"{change.client_id[:255]!r} is a client of another group, which is connected"
+            raise RemotingError(_ILLEGAL, reason)
+
     def _remove(
         self, peer: Peer, change: LiteSubscriptionChange, names: list[str], now: int
     ) -> Job[None]:
         """End subscriptions; a client that is not known has none, and stays unknown."""
         client = self._lite.subscriptions.get(change.client_id)
-        if client is None or (client.group, client.topic) != (change.group, change.topic):
+        if client is None or not client.consumes(change.group, change.topic):
             return
         client.heard(peer, now)
         for start in range(0, len(names), _AT_ONCE):

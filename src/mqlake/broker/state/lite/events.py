@@ -91,6 +91,11 @@ class LiteEvents:
         found.seen = self._now()
         return found.queues.popitem(last=False)[0] if found.queues else None
 
+    def put_back(self, client_id: str, queue: str) -> None:
+        """Note a lite topic again that was taken, after the others, and wake nobody."""
+        if (found := self._events.get(client_id)) is not None:
+            found.offer(queue)
+
     def is_incomplete(self, client_id: str) -> bool:
         """Return whether lite topics with something new for a client were not noted, and there is
         room for them now.

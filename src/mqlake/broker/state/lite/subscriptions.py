@@ -35,6 +35,10 @@ class LiteSubscription:
     updated: int
     queues: dict[str, None] = field(default_factory=dict[str, None])
 
+    def consumes(self, group: str, topic: str) -> bool:
+        """Return whether it is a member of a group, and consumes lite topics of a topic."""
+        return (self.group, self.topic) == (group, topic)
+
     def heard(self, peer: Peer, now: int) -> None:
         """Note that the client has sent something."""
         self.peer, self.updated = peer, now
@@ -78,7 +82,7 @@ class LiteSubscriptions:
     ) -> LiteSubscription:
         """Return a client's subscriptions; those of another group or topic end."""
         found = self._clients.get(client_id)
-        if found is not None and (found.group, found.topic) != (group, topic):
+        if found is not None and not found.consumes(group, topic):
             self.remove_client(client_id)
             found = None
         if found is None:
