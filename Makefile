@@ -43,6 +43,7 @@ test: $(STAMP) style layers  ## lint and all tests, except the nightly ones
 # half the time with the archive of its classes, which other environments may have replaced.
 all-tests: $(STAMP) peers
 	@$(BIN)/python -m mqlake.spark.cds
+	@$(BIN)/python -m tests.peer.java_programs
 	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 peers:  ## install Java, Maven, Go, Node.js, Prometheus and HAProxy for the tests against the real systems

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 import pytest
 
 from tests.peer.java_build import JavaMissingError
+from tests.peer.java_programs import NEWEST_STORE
 from tests.peer.rocketmq_store import RocketMQ
 
 pytest.register_assert_rewrite("tests.peer.answers")
 
 
-RELEASES = ["5.5.1", pytest.param("5.5.0", marks=pytest.mark.nightly)]
+RELEASES = [NEWEST_STORE, pytest.param("5.5.0", marks=pytest.mark.nightly)]
 
 
 @pytest.fixture(scope="session", params=RELEASES)

@@ -16,11 +16,12 @@ from mqlake.kafka.settings import LogSettings
 from mqlake.kafka.write.owned_log_directory import OwnedLogDirectory
 from mqlake.storage.local import LocalDirectory
 from tests.peer.java_build import JavaMissingError
+from tests.peer.java_programs import NEWEST_KAFKA
 from tests.peer.kafka_clients import Kafka, Rows, read
 
 pytestmark = [pytest.mark.peer, pytest.mark.timeout(180)]
 
-RELEASES = ["4.4.0", pytest.param("4.3.1", marks=pytest.mark.nightly)]
+RELEASES = [NEWEST_KAFKA, pytest.param("4.3.1", marks=pytest.mark.nightly)]
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
