@@ -41,9 +41,8 @@ class DiskWorld:
     def is_final(self) -> bool:
         return self._failing.is_final
 
-    @property
-    def operations(self) -> int:
-        return self._failing.operations
+    def count(self, failure: str) -> int:
+        return sum(self._failing.counted[kind] for kind in Fault[failure].kinds)
 
     def restart(self) -> None:
         self.disk = self.left()

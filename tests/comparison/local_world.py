@@ -9,6 +9,7 @@ import mmap
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -58,7 +59,8 @@ class LocalWorld:
 
     def __init__(self, failure: str, at: int) -> None:
         self._number, self._kinds = _FAILURES[failure]
-        self._at, self.operations = at, 0
+        self._at, self._operations = at, 0
+        self._counted: Counter[str] = Counter()
         self.failure: tuple[str, int] | None = None
         self._undo = ExitStack()
         self.root = Path(self._undo.enter_context(_directory()))
@@ -73,6 +75,9 @@ class LocalWorld:
         self._replace(builtins, "open", "open")
         self._replace(mmap, "mmap", "map")
         self._counts = True
+
+    def count(self, failure: str) -> int:
+        return sum(self._counted[kind] for kind in _FAILURES[failure][1])
 
     def restart(self) -> None:
         """Do nothing: each step opens its files itself."""
@@ -130,10 +135,13 @@ class LocalWorld:
         return str(path) if str(path).startswith(str(self.root)) else None
 
     def _count(self, path: str, kind: str) -> None:
-        if not self._counts or kind not in self._kinds:
+        if not self._counts:
             return
-        self.operations += 1
-        if self.operations == self._at:
+        self._counted[kind] += 1
+        if kind not in self._kinds:
+            return
+        self._operations += 1
+        if self._operations == self._at:
             self.failure = path, self._number
             raise OSError(self._number, os.strerror(self._number), path)
 

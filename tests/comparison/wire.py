@@ -82,16 +82,14 @@ class WireWorld(DiskWorld):
     def failure(self) -> tuple[str, int] | None:
         return self._reset or super().failure
 
-    @property
-    def operations(self) -> int:
-        return self._writes if self._resets else super().operations
+    def count(self, failure: str) -> int:
+        return self._writes if failure == RESET else super().count(failure)
 
     def _written(self, connection: Connection) -> None:
-        if self._resets:
-            self._writes += 1
-            if self._writes == self._reset_at:
-                self._reset = ADDRESS, 104
-                connection.cut()
+        self._writes += 1
+        if self._resets and self._writes == self._reset_at:
+            self._reset = ADDRESS, 104
+            connection.cut()
 
 
 class WireSubject:

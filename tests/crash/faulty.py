@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from enum import Enum
@@ -44,6 +45,7 @@ class FaultyDisk(RecordedDisk):
 
     Attributes:
         operations: how many there were.
+        counted: how many operations of each kind there were, of any fault.
         has_failed: whether the fault has come.
     """
 
@@ -52,6 +54,7 @@ class FaultyDisk(RecordedDisk):
         self._fault, self._at = fault, at
         self._failed_names: dict[str, SyncError] = {}
         self.operations = 0
+        self.counted: Counter[str] = Counter()
         self.has_failed = False
 
     def mend(self) -> None:
@@ -65,6 +68,7 @@ class FaultyDisk(RecordedDisk):
 
     def fails(self, kind: str) -> bool:
         """Count an operation; say whether it fails."""
+        self.counted[kind] += 1
         if kind not in self._fault.kinds:
             return False
         self.operations += 1
