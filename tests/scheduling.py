@@ -36,6 +36,10 @@ SHARED_SPARK = (
 """Files that share one session, which takes twenty seconds of processor time to open."""
 
 
+SHARED_TREES = "tests/structure/"
+"""Files that share the syntax trees of the whole package, which take seconds to parse."""
+
+
 def place(nodeid: str) -> int:
     """Return how early a test runs: those with the same number keep their order."""
     scope = scope_of(nodeid)
@@ -45,15 +49,17 @@ def place(nodeid: str) -> int:
 
 
 def scope_of(nodeid: str) -> str:
-    """Return what is tested in one process: the test's file, or all that share a Spark session."""
+    """Return what is tested in one process: the test's file, or all that share a Spark session or
+    syntax trees.
+    """
     path = nodeid.partition("::")[0]
     if path.startswith(SHARED_SPARK) and path not in SPARKS_OF_THEIR_OWN:
         return SHARED_SPARK[0]
-    return path
+    return SHARED_TREES if path.startswith(SHARED_TREES) else path
 
 
 class Scheduling(LoadFileScheduling):
-    """Let one process have each file, and all files that share a Spark session."""
+    """Let one process have each file, and all files that share something."""
 
     def _split_scope(self, nodeid: str) -> str:
         return scope_of(nodeid)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -31,8 +31,13 @@ def place(path: Path) -> str:
     return path.relative_to(PACKAGE).as_posix()
 
 
-def imported_names(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield modules, and what a file imports of them; "" for the modules themselves."""
+@cache
+def imported_names(path: Path) -> Sequence[tuple[str, str]]:
+    """Return modules, and what a file imports of them; "" for the modules themselves."""
+    return [*_imported_names(path)]
+
+
+def _imported_names(path: Path) -> Iterator[tuple[str, str]]:
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
             yield from ((alias.name, "") for alias in node.names)
