@@ -111,7 +111,8 @@ class Cluster:
         opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
         homes = [f"-Duser.home={directory}", f"-Drocketmq.home.dir={directory}"]
         words = [*options, *opens, *homes]
-        self._command = java(build(SOURCE, version), words, "Cluster", *files)
+        self._path, self._options, self._files = build(SOURCE, version), words, files
+        self._command: list[str] = []
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
@@ -120,6 +121,8 @@ class Cluster:
         Raises:
             RuntimeError: it has ended; with the end of what it said.
         """
+        # An archive of its classes may be there now.
+        self._command = java(self._path, self._options, "Cluster", *self._files)
         with self._log.open("w") as log:
             self._process = subprocess.Popen(
                 self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True

@@ -37,7 +37,7 @@ PATIENCE = 120
 def program() -> str:
     """The path of the Go program."""
     try:
-        return str(build(SOURCE))
+        return str(build(SOURCE, quickly=True))
     except GoMissingError as reason:
         pytest.skip(f"without the Go client: {reason}")
 

@@ -11,7 +11,7 @@ import pytest
 
 from mqlake.spark.launch import QUICK_START
 from tests.peer.java_build import PROGRAM, JavaMissingError, build
-from tests.peer.java_start import archived, java, keep_classes
+from tests.peer.java_start import OFTEN, archived, java, keep_classes
 from tests.peer.rocketmq_store import SOURCE
 
 pytestmark = pytest.mark.peer
@@ -28,8 +28,10 @@ def test_the_first_jvm_writes_the_archive_that_the_next_one_maps(tmp_path: Path)
         program, jars = build(SOURCE).split(":")
     except JavaMissingError as reason:
         pytest.skip(f"without a JDK or jars: {reason}")
-    (tmp_path / PROGRAM).write_bytes(Path(program).read_bytes())
-    path = f"{tmp_path / PROGRAM}:{jars}"
+    (tmp_path / OFTEN[0]).mkdir()
+    copy = tmp_path / OFTEN[0] / PROGRAM
+    copy.write_bytes(Path(program).read_bytes())
+    path = f"{copy}:{jars}"
 
     def run() -> tuple[list[str], str]:
         command = java(path, QUICK_START, "Peer")
@@ -54,11 +56,12 @@ def test_the_first_jvm_writes_the_archive_that_the_next_one_maps(tmp_path: Path)
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    """A class path of two jars."""
-    (tmp_path / "jars").mkdir()
+    """A class path of two jars, of a program that starts often."""
+    place = tmp_path / OFTEN[0]
+    (place / "jars").mkdir(parents=True)
     for name in (PROGRAM, "jars/one.jar"):
-        (tmp_path / name).write_bytes(b"jar")
-    return f"{tmp_path / PROGRAM}:{tmp_path / 'jars'}/*"
+        (place / name).write_bytes(b"jar")
+    return f"{place / PROGRAM}:{place / 'jars'}/*"
 
 
 def test_one_process_writes_an_archive(path: str) -> None:
@@ -73,8 +76,14 @@ def test_an_archive_is_of_one_program_and_its_jars(path: str, tmp_path: Path) ->
     Path(option.partition("=")[2]).touch()
     assert shared([*archived(path, "Main")])
     assert not shared([*archived(path, "Other")])
-    os.utime(tmp_path / "jars" / "one.jar", ns=(1, 1))
+    os.utime(tmp_path / OFTEN[0] / "jars" / "one.jar", ns=(1, 1))
     assert not shared([*archived(path, "Main")])
+
+
+def test_programs_that_seldom_start_use_none(path: str) -> None:
+    assert java(path, QUICK_START, "Main")[1:-3] != [*QUICK_START]
+    seldom = path.replace(OFTEN[0], "seldom")
+    assert java(seldom, QUICK_START, "Main") == ["java", *QUICK_START, "-cp", seldom, "Main"]
 
 
 def test_programs_that_are_measured_use_none(path: str) -> None:
