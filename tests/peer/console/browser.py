@@ -27,6 +27,8 @@ _OPTIONS = (
     "--disable-component-update",
     "--disable-default-apps",
     "--disable-extensions",
+    # Each page would start another process, and keep that of the page before.
+    "--disable-features=SpareRendererForSitePerProcess,BackForwardCache",
     "--disable-sync",
     "--metrics-recording-only",
     "--hide-scrollbars",
