@@ -71,7 +71,7 @@ class PackedPuts:
         self._state[layout.SEED_AT :][:8] = np.frombuffer(secrets.token_bytes(8), np.uint8)
         self._write(layout.STORE_SIZE_AT, len(self._host))
         self._put_bytes(layout.STORE_HOST_AT, self._host)
-        self._forget()
+        self._write(layout.LONGEST_BODY_AT, checks.longest_body)
         offsets.on_remove(self._forget)
         # The checks have subscribed before: their caches are cleared by then.
         settings.on_change(self._forget, "max_message_size", "auto_message_version_on_topic_len")
