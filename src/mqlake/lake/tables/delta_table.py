@@ -26,6 +26,7 @@ from mqlake.lake.files.partition_writer import FileShape
 from mqlake.lake.files.row_checks import RowChecks
 from mqlake.lake.options import FollowOptions
 from mqlake.lake.tables.committed_end import CommittedEnd
+from mqlake.lake.tables.conflicts import CommitConflictError, tell_conflict
 from mqlake.lake.tables.delta_demands import check_protocol, check_replacing, row_checks
 from mqlake.lake.tables.evolution import UnwritableTableError, fit, wanted_schema
 from mqlake.lake.tables.lake_options import delta_options
@@ -34,7 +35,7 @@ from mqlake.storage.clock import SystemClock
 
 try:
     from deltalake import DeltaTable, Field, QueryBuilder
-    from deltalake.exceptions import DeltaError, DeltaProtocolError
+    from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError
     from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Transaction
 except ImportError:
     raise JobError("deltalake is not installed: pip install 'mqlake[delta]'") from None
@@ -192,13 +193,19 @@ class DeltaLakeTable:
                 actions.extend(self._remove(file, is_change=False) for file in one.inputs)
                 actions.extend(self._add(file, is_new=False) for file in one.outputs)
         if actions:
-            self._commit(actions, None)
+            try:
+                self._commit(actions, None)
+            except CommitConflictError as error:
+                tell_conflict(error)
+                self._table.update_incremental()
 
     def _commit(self, actions: list[Any], properties: Any) -> None:
         try:
             self._table.create_write_transaction(
                 actions, "append", self._table.schema(), self._parts, commit_properties=properties
             )
+        except CommitFailedError as error:
+            raise CommitConflictError(str(failure(self._root, error))) from None
         except FAILURES as error:
             raise failure(self._root, error) from None
         self._table.update_incremental()

@@ -34,6 +34,7 @@ from mqlake.lake.files.iceberg_columns import (
 from mqlake.lake.files.partition_writer import FileShape
 from mqlake.lake.options import STATE, FollowOptions
 from mqlake.lake.tables.committed_end import CommittedEnd
+from mqlake.lake.tables.conflicts import CommitConflictError, tell_conflict
 from mqlake.lake.tables.evolution import UnwritableTableError, fit, wanted_schema
 from mqlake.lake.tables.iceberg_catalog import identifier_of, open_catalog, place_of, uri_of
 from mqlake.lake.tables.iceberg_expiry import expire
@@ -43,7 +44,7 @@ from mqlake.storage.clock import SystemClock
 
 try:
     from pyiceberg.catalog import Catalog
-    from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
+    from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, ValidationException
     from pyiceberg.table import Table, Transaction
     from pyiceberg.transforms import DayTransform, IdentityTransform
 except ImportError:
@@ -51,6 +52,9 @@ except ImportError:
 
 NEWEST_VERSION = 2
 """The newest version of the format that PyIceberg writes."""
+
+CONFLICTS = (CommitFailedException, ValidationException)
+"""What PyIceberg raises if another program has committed; nothing was committed then."""
 
 ATTEMPTS = 10
 """Attempts to commit a batch while other programs commit."""
@@ -165,7 +169,7 @@ class IcebergTable:
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 self._commit(notes, files, removed)
-            except CommitFailedException as error:
+            except CONFLICTS as error:
                 # Another program has committed since the table was loaded, or this one has, and
                 # the answer was lost.
                 if self.last_batch(follower) >= batch:
@@ -216,7 +220,10 @@ class IcebergTable:
         if self._table.format_version > NEWEST_VERSION:
             return
         older_than = SystemClock().milliseconds() - int(keep * 1000)
-        expire(self._table, self._files_of, self._root, older_than)
+        try:
+            expire(self._table, self._files_of, self._root, older_than)
+        except CONFLICTS as error:
+            tell_conflict(CommitConflictError(f"{self._identifier}: {error}"))
 
     def files(self) -> list[DataFile]:
         return [file for file, _ in self._files()]
@@ -249,6 +256,12 @@ class IcebergTable:
         taken = [one for one in merged if all(file.path in there for file in one.inputs)]
         if not taken:
             return
+        try:
+            self._replace(taken, there)
+        except CONFLICTS as error:
+            tell_conflict(CommitConflictError(f"{self._identifier}: {error}"))
+
+    def _replace(self, taken: Sequence[Merged], there: Mapping[str, Any]) -> None:
         with (
             self._table.transaction() as transaction,
             transaction.update_snapshot().overwrite() as overwrite,

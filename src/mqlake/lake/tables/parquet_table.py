@@ -61,6 +61,7 @@ class ParquetTableState(msgspec.Struct, rename="camel"):
         replaced: files whose rows are in others now, and since when. They stay for `LINGER` seconds
             for readers that planned to read them.
         moving: files on their way to their places: old name, new name.
+        removing: files whose rows a commit removed.
         topics: topics whose names are too long for a directory, by the names of their directories.
     """
 
@@ -70,6 +71,7 @@ class ParquetTableState(msgspec.Struct, rename="camel"):
     staged: list[WaitingFile] = []
     replaced: list[WaitingFile] = []
     moving: list[tuple[str, str]] = []
+    removing: list[str] = []
     topics: dict[str, str] = {}
 
     def partition_of(self, path: Path) -> tuple[str, str]:
@@ -95,6 +97,7 @@ class ParquetTable:
             path.mkdir(parents=True, exist_ok=True)
         self._state = self._load()
         self._finish_moving()
+        self._finish_removing()
         self._remove_replaced()
         self._remove_remains()
 
@@ -153,13 +156,15 @@ class ParquetTable:
             name, _ = path_of(file.topic, file.day, is_hive=True)
             if unquote(name) != f"topic={file.topic}":
                 self._state.topics[name] = file.topic
-        self._state.staged.extend(WaitingFile(file, now) for file in files)
+        gone = {file.path for file in removed}
+        self._state.staged = [one for one in self._state.staged if one.file.path not in gone]
+        self._state.staged += [WaitingFile(file, now) for file in files]
+        self._state.removing += sorted(gone)
         self._state.batches[follower] = batch
         if end is not None:
             self._state.ends[follower] = end
         self._save()
-        for file in removed:
-            Path(file.path).unlink(missing_ok=True)
+        self._finish_removing()
 
     def expire(self, keep: float) -> None:
         """Do nothing: there are no versions."""
@@ -238,6 +243,12 @@ class ParquetTable:
             if one.since <= last:
                 Path(one.file.path).unlink(missing_ok=True)
         self._state.replaced = [one for one in self._state.replaced if one.since > last]
+
+    def _finish_removing(self) -> None:
+        """Remove files whose rows a commit removed; the next `_save` forgets them."""
+        for path in self._state.removing:
+            Path(path).unlink(missing_ok=True)
+        self._state.removing = []
 
     def _finish_moving(self) -> None:
         if not self._state.moving:

@@ -183,13 +183,13 @@ class MicroBatches:
     def compact(self, *, is_last: bool = False) -> None:
         """Merge small files, in one task per merge, and replace them atomically."""
         self._since_merge = 0
+        if self._dead_letters is not None:
+            self._dead_letters.compact(is_last=is_last)
         jobs = self._table.merges(is_last=is_last)
         if not jobs:
             return
         merged = self._engine.run(merge, jobs, "merge small files")
         self._table.replace(merged)
-        if self._dead_letters is not None:
-            self._dead_letters.compact(is_last=is_last)
         self.totals.files_merged += sum(
             len(one.inputs) for one in merged if one.inputs != one.outputs
         )
