@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 from hashlib import sha1
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +48,19 @@ def signed(name: str, password: str, date: str | None = NOW, **changes: str) -> 
 AS_ROOT = signed(ROOT.access_key, ROOT.secret_key)
 
 
-def user(calls: Calls, name: str, *granted: str, status: UserStatus = UserStatus.ENABLE) -> Any:
-    """Create a user with permissions such as "Topic:T Pub"; return the metadata of its calls."""
+def user(
+    calls: Calls,
+    name: str,
+    *granted: str,
+    status: UserStatus = UserStatus.ENABLE,
+    source: str | None = None,
+) -> Any:
+    """Create a user with permissions such as "Topic:T Pub"; return the metadata of its calls.
+
+    Args:
+        source: the only host from which it has them.
+    """
+    sources = () if source is None else (ip_network(source),)
     accounts = calls.broker.state.access.accounts
     assert accounts is not None
     entries: list[Entry] = []
@@ -56,7 +68,7 @@ def user(calls: Calls, name: str, *granted: str, status: UserStatus = UserStatus
         resource, _, action = each.rpartition(" ")
         parsed = Resource.parse(resource)
         assert parsed is not None
-        entries.append(Entry(parsed, frozenset({Action(action)}), (), Decision.ALLOW))
+        entries.append(Entry(parsed, frozenset({Action(action)}), sources, Decision.ALLOW))
     password = f"password-of-{name}"
     state = accounts.state.with_user(User(name, password, user_status=status), 100)
     if entries:

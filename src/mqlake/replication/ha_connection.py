@@ -104,9 +104,14 @@ class HaConnection:
         return self._store.copying.end - max(self.acknowledged, 0)
 
     @property
+    def is_counted(self) -> bool:
+        """Whether puts may wait for the slave: it is sent the log, and does not only read."""
+        return self._copy is not None
+
+    @property
     def is_in_sync(self) -> bool:
         """Whether the slave counts as being in sync."""
-        return self._copy is not None and self.lacks <= self._settings.now.ha_max_gap_not_in_sync
+        return self.is_counted and self.lacks <= self._settings.now.ha_max_gap_not_in_sync
 
     # The connection
 

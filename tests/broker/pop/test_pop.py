@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from mqlake.broker.filter.subscriptions import Choice
 from mqlake.broker.pop.check_points import REVIVE_GROUP, Key
+from mqlake.broker.pop.reading import PopRead
 from mqlake.broker.pop.revive_topic import ReviveTopic
 from mqlake.protocol.bodies.pop import BatchAck, BatchAcks
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.headers.admin import TopicNameHeader
 from mqlake.protocol.headers.pop import ChangeInvisibleTimeAnswerHeader, PopAnswerHeader
 from mqlake.store.append.message import Message
 from mqlake.testing.advanced_clock import AdvancedClock
@@ -440,3 +444,25 @@ def test_what_was_just_acknowledged_is_popped(tmp_path: Path) -> None:
             assert len(await pop(broker)) == 6
 
     run(test())
+
+
+def test_a_pop_of_a_deleted_topic_leaves_the_restart_to_the_next_one(tmp_path: Path) -> None:
+    """A pop over many queues may come to one of them after its topic was deleted."""
+
+    async def check() -> None:
+        async with running(tmp_path) as broker:
+            await send(broker, "a", "b")
+            await acknowledge(broker, *await pop(broker))
+            routes: dict[int, Any] = {route.code: route for route in broker.broker.routes}
+            reading = routes[RequestCode.POP_MESSAGE].handler.__self__._reading
+            offsets = broker.state.store.core.config.consumer_offsets
+            offsets.commit(GROUP, TOPIC, 0, 2)
+            wanted = PopRead(TOPIC, GROUP, 32, 60_000, 0, Choice())
+            delete = TopicNameHeader(topic=TOPIC)
+            await broker.ask(RequestCode.DELETE_TOPIC_IN_BROKER, delete)
+            assert offsets.begins_anew(GROUP, TOPIC, 0)
+            assert not list(reading.take(wanted, TOPIC, 0, reading.start(wanted)))
+            assert offsets.begins_anew(GROUP, TOPIC, 0)
+            assert offsets.query_topic(GROUP, TOPIC) == {}
+
+    run(check())

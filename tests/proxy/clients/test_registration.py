@@ -25,8 +25,10 @@ from mqlake.proxy.errors import StatusError
 from mqlake.proxy.settings import ProxySettings
 from mqlake.testing.advanced_clock import AdvancedClock
 from tests import simulated
+from tests.auth.closed import CLOSED
 from tests.proxy.clients.of_clients import OpenStream, consumer, known, producer
 from tests.proxy.serving import named, serving
+from tests.proxy.test_gate import user
 from tests.until import rounds, until
 
 BEAT = HeartbeatRequest(client_type=ClientType.PRODUCER)
@@ -259,5 +261,20 @@ def test_a_group_may_retry_for_ever(tmp_path: Path, retries: int, attempts: int)
             calls.broker.state.groups.put(group)
             found = (await OpenStream(calls, "c1").answer_to(consumer("g", "T"))).settings
             assert found.backoff_policy.max_attempts == attempts
+
+    simulated.run(run())
+
+
+def test_two_users_cannot_register_the_same_client_at_once(tmp_path: Path) -> None:
+    """Otherwise the one that the broker answers last would get what is sent to the other."""
+
+    async def run() -> None:
+        async with serving(tmp_path, **CLOSED) as calls:
+            first, second = user(calls, "one"), user(calls, "two")
+            streams = [OpenStream(calls, "c1", **each) for each in (first, second)]
+            settings = [consumer("g", "T"), consumer("h", "T")]
+            answers = await asyncio.gather(*map(OpenStream.answer_to, streams, settings))
+            assert [each.status.code for each in answers] == [Code.OK, Code.UNAUTHORIZED]
+            assert list(calls.broker.state.clients.consumers) == ["g"]
 
     simulated.run(run())

@@ -59,10 +59,14 @@ class Watched:
             raise answer
         return answer
 
-    def connect(self, broker_id: int) -> None:
-        time = asyncio.get_running_loop().time()
+    def connect(self, broker_id: int, *, is_counted: bool = True, lacks: int = 0) -> None:
         slave = SimpleNamespace(
-            broker_id=broker_id, is_learner=False, acknowledged=0, lacks=0, caught_up_at=time
+            broker_id=broker_id,
+            is_learner=False,
+            is_counted=is_counted,
+            acknowledged=-lacks if lacks < 0 else 0,
+            lacks=lacks,
+            caught_up_at=asyncio.get_running_loop().time(),
         )
         self.connections.append(slave)
         self.watch.look()
@@ -147,5 +151,31 @@ def test_a_member_that_has_lost_what_it_acknowledged_leaves_at_once() -> None:
         watched.connect(2)
         await until(lambda: watched.asked)
         assert watched.asked[0] == {1}
+
+    watching(watched, test)
+
+
+def test_no_put_waits_for_a_slave_that_is_sent_nothing() -> None:
+    """Its log is another one: it asks for an offset after the end of this one."""
+    watched = Watched([BOTH])
+
+    async def test() -> None:
+        watched.connect(2, is_counted=False, lacks=-1)
+        assert watched.set.counted == frozenset()
+        assert watched.set.update({}, 100) == 100
+
+    watching(watched, test)
+
+
+def test_no_put_waits_for_a_slave_that_only_reads_from_now_on() -> None:
+    watched = Watched([RemotingError(ResponseCode.SYSTEM_ERROR, "no quorum")])
+    watched.set.confirmed = 100
+
+    async def test() -> None:
+        watched.connect(2)
+        assert watched.set.counted == {2}
+        watched.connections[0].is_counted = False
+        watched.watch.look()
+        assert watched.set.counted == frozenset()
 
     watching(watched, test)

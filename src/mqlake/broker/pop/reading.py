@@ -127,12 +127,12 @@ class Reading:
     def take(self, wanted: PopRead, topic: str, queue_id: int, taken: Taken) -> Job[None]:
         """Read the messages of a queue, up to the total that is wanted."""
         key = QueueKey(topic, wanted.group, queue_id)
-        self._take_reset(key)
         tries = 0
         while True:
             # Start again each time: others may have popped meanwhile, or deleted the topic.
             if topic not in self._state.topics or wanted.group not in self._state.groups:
-                return
+                return  # A reset waits until both exist again.
+            self._take_reset(key)
             taken.verdicts.resume()
             try:
                 following, is_done = self._try(wanted, key, taken)

@@ -149,8 +149,9 @@ class LocalBrokers:
         spare = self._spare.get(caller.client_id, [])
         while spare:
             link = spare.pop()
-            if not link.is_closed:
+            if not link.is_closed and _is_from(link, caller):
                 return link
+            link.end()
         return self._open(None, caller.address)
 
     def _keep(self, caller: Caller, link: BrokerLink) -> None:
@@ -165,17 +166,20 @@ class LocalBrokers:
 
     async def register(self, caller: Caller, heartbeat: Heartbeat) -> None:
         """Make a client known to the broker, or tell it that the client is there."""
-        link, is_new = self._registered.get(caller.client_id), False
-        if link is None or link.is_closed:
+        old = link = self._registered.get(caller.client_id)
+        if link is None or link.is_closed or not _is_from(link, caller):
             link = self._registered[caller.client_id] = self._open(caller.client_id, caller.address)
-            is_new = True
         command = request(RequestCode.HEART_BEAT, body=encode_body(heartbeat))
         try:
             _checked(await link.request(_in_the_name_of(caller, command), _PATIENCE))
         except BaseException:
-            if is_new:
+            if link is not old:
                 link.end()
+                if old is not None and not old.is_closed:
+                    self._registered.setdefault(caller.client_id, old)
             raise
+        if old is not None and link is not old:
+            old.end()
 
     def unregister(self, caller: Caller, heartbeat: Heartbeat) -> None:  # noqa: ARG002
         """Let the broker forget a client that was registered."""
@@ -216,7 +220,7 @@ class LocalBrokers:
 
     def _link(self, caller: Caller) -> BrokerLink:
         link = self._registered.get(caller.client_id)
-        if link is not None and not link.is_closed:
+        if link is not None and not link.is_closed and _is_from(link, caller):
             return link
         link = self._others.get(caller.address)
         if link is None or link.is_closed:
@@ -238,6 +242,15 @@ class LocalBrokers:
             del self._registered[link.client_id]
         elif self._others.get(link.address) is link:
             del self._others[link.address]
+
+
+def _is_from(link: BrokerLink, caller: Caller) -> bool:
+    """Return whether a connection has the host of a caller, by which the broker checks requests:
+    anybody may call with the id of another client.
+    """
+    if link.address == caller.address:
+        return True
+    return link.address.rpartition(":")[0] == caller.address.rpartition(":")[0]
 
 
 def _in_the_name_of(caller: Caller, command: Command) -> Command:

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from itertools import count, islice
 from typing import Final
 
@@ -54,6 +55,8 @@ class GrpcClients:
         self._sizes = Shares(lambda: settings.max_address_share)
         self._size = 0
         self._expected: dict[str, _Expected] = {}
+        # Who registers the clients that brokers are asked about now.
+        self._registering: dict[str, list[Caller]] = {}
         # The ids of the clients that send to a topic.
         self._producers: dict[str, dict[str, None]] = {}
         self._turns = count()
@@ -94,10 +97,28 @@ class GrpcClients:
         Raises:
             StatusError: UNAUTHORIZED.
         """
-        known = None if client is None else client.caller.credentials
-        own = caller.credentials
-        if known is not None and (own is None or own.access_key != known.access_key):
-            raise StatusError(Code.UNAUTHORIZED, "the client id belongs to another user")
+        if client is not None:
+            _check_same_user(caller, client.caller)
+
+    @contextmanager
+    def registering(self, caller: Caller) -> Generator[None]:
+        """Let no other user register a client with the same id until the block ends.
+
+        Raises:
+            StatusError: UNAUTHORIZED: another user has, or is about to.
+        """
+        client_id = caller.client_id
+        self.check_user(caller, self.get(client_id))
+        for other in self._registering.get(client_id, ()):
+            _check_same_user(caller, other)
+        callers = self._registering.setdefault(client_id, [])
+        callers.append(caller)
+        try:
+            yield
+        finally:
+            callers.remove(caller)
+            if not callers:
+                del self._registering[client_id]
 
     async def arriving(self, client_id: str) -> GrpcClient:
         """Return a client, which may be about to send its settings.
@@ -225,3 +246,14 @@ class GrpcClients:
             _log.info("client %s has sent no heartbeat for too long", client.client_id)
             self.end(client.client_id)
         return bool(self._clients)
+
+
+def _check_same_user(caller: Caller, known: Caller) -> None:
+    """Refuse a caller that is another user than a known one.
+
+    Raises:
+        StatusError: UNAUTHORIZED.
+    """
+    own, other = caller.credentials, known.credentials
+    if other is not None and (own is None or own.access_key != other.access_key):
+        raise StatusError(Code.UNAUTHORIZED, "the client id belongs to another user")

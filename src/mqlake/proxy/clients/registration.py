@@ -57,10 +57,13 @@ class ClientRegistration:
         if size > LARGEST:
             reason = f"the settings have {size} bytes; the maximum is {LARGEST}"
             raise StatusError(Code.BAD_REQUEST, reason)
-        old = self._clients.get(caller.client_id)
-        self._clients.check_user(caller, old)
+        with self._clients.registering(caller):
+            return await self._register(caller, settings)
+
+    async def _register(self, caller: Caller, settings: Settings) -> GrpcClient:
         merged, heartbeat = await self._merged(caller, settings)
-        self._clients.check_room(caller, size)
+        self._clients.check_room(caller, settings.ByteSize())
+        old = self._clients.get(caller.client_id)
         if old is not None and not _groups(old.heartbeat) <= _groups(heartbeat):
             self._brokers.unregister(old.caller, old.heartbeat)  # It has left some of them.
         await self._brokers.register(caller, heartbeat)

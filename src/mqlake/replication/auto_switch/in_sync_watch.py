@@ -78,7 +78,7 @@ class InSyncWatch:
         """Make puts wait for slaves that lack next to nothing, so that these can get the rest."""
         start = self._group.epochs.last
         for each in self._connections:
-            if each.broker_id is None or each.is_learner or start is None:
+            if each.broker_id is None or each.is_learner or start is None or not each.is_counted:
                 continue
             if each.acknowledged >= start.start and each.lacks <= _NEAR:
                 self._set.join(each.broker_id)
@@ -89,7 +89,8 @@ class InSyncWatch:
         least = self._loop.time() - patience
         connected = {each.broker_id: each for each in self._connections}
         for each in self._set.counted - self._set.members:
-            if (one := connected.get(each)) is None or one.caught_up_at < least:
+            one = connected.get(each)
+            if one is None or not one.is_counted or one.caught_up_at < least:
                 self._set.leave(each)
         acknowledged = self._store.copies.acknowledged
         kept = {
