@@ -43,7 +43,8 @@ def decode_run(
     """Return the messages of an answer, whose records are consecutive, and where they end.
 
     The end is the length of the answer, or the position of the first bytes that are not a record,
-    or of the record that follows very many messages of inner batches.
+    or of the record that follows very many messages of inner batches, or bodies that are very long
+    once they are decompressed.
 
     Args:
         broker_name: the name of the broker that answered.
@@ -73,8 +74,11 @@ def decode_run(
         queue = queues.get(place)
         if queue is None:
             queue = queues[place] = MessageQueue(topic.decode(), broker_name, head[3])
-        at += head[0]
-        message = _message(data, at, found, queue, kind, min(left, MAX_BODY))
+        after = at + head[0]
+        message = _message(data, after, found, queue, kind, min(left, MAX_BODY))
+        if message.body_fault and made and left < MAX_BODY:
+            break  # The bodies before it leave too little memory for its own.
+        at = after
         if fault:
             message.body_fault = message.body_fault or fault
         left -= len(message.body)
