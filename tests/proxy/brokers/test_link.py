@@ -11,6 +11,7 @@ from mqlake.protocol.command import Command, request, response
 from mqlake.protocol.frames import decode, encode
 from mqlake.proxy.brokers.link import BrokerLink
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.errors import RequestTimeoutError
 
 
 class Inlet:
@@ -75,6 +76,32 @@ def test_requests_that_wait_are_passed_on_together_unless_they_are_long(
         answers = await asyncio.gather(*(link.request(each, 60) for each in asked))
         assert [int.from_bytes(each.body) for each in answers] == [*range(20)]
         assert sides[0].inlet.received == runs
+        link.end()
+
+    asyncio.run(scenario())
+
+
+def test_requests_for_which_nobody_waits_are_dropped_while_the_broker_rests() -> None:
+    """It rests if the client exceeds its quota, which may go on for as long as the client likes."""
+
+    async def scenario() -> None:
+        sides: list[Broker] = []
+
+        def connect(link: asyncio.Transport) -> Peer:
+            sides.append(Broker(cast("BrokerLink", link)))
+            return cast("Any", sides[0])
+
+        link = BrokerLink(connect, None, "127.0.0.1:1", nobody, lambda _: None)
+        link.pause_reading()
+        asked = [request(310, body=each.to_bytes(2)) for each in range(3)]
+        late, lost, last = (asyncio.create_task(link.request(each, 60)) for each in asked)
+        await asyncio.sleep(0)
+        lost.cancel()
+        with pytest.raises(RequestTimeoutError):
+            await link.request(request(310, body=(9).to_bytes(2)), 0)
+        link.resume_reading()
+        assert [(await each).body for each in (late, last)] == [b"\0\0", b"\0\2"]
+        assert sides[0].inlet.received == [[0, 2]]
         link.end()
 
     asyncio.run(scenario())

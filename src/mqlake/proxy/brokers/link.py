@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from itertools import count
 from typing import Final
 
 from mqlake.protocol.command import RESPONSE, Command, Serialization
@@ -56,7 +57,9 @@ class BrokerLink(asyncio.Transport):
         self._pushed, self._closed = pushed, closed
         self._loop = asyncio.get_running_loop()
         self._awaited = AwaitedResponses()
-        self._waiting: list[bytes] = []
+        # By numbers that tell in which order they came.
+        self._waiting: dict[int, bytes] = {}
+        self._numbers = count()
         self._in_flight, self._is_used = 0, True
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_paused = self._is_draining = self._is_lost = self._is_polling = False
@@ -90,9 +93,9 @@ class BrokerLink(asyncio.Transport):
             frame = command.frame(opaque)
         found = self._awaited.expect(self._loop, opaque, seconds)
         self._in_flight += 1
-        self._is_used = True
+        self._is_used, number = True, None
         try:
-            self._send(frame)
+            number = self._send(frame)
             return await found
         except RequestTimeoutError:
             raise RequestTimeoutError(
@@ -101,6 +104,8 @@ class BrokerLink(asyncio.Transport):
         finally:
             self._in_flight -= 1
             self._awaited.forget(opaque)
+            if number is not None:  # If it still waits, nobody wants it any more.
+                self._waiting.pop(number, None)
 
     async def poll(
         self, command: Command, seconds: float, late: Callable[[Command], None]
@@ -139,11 +144,13 @@ class BrokerLink(asyncio.Transport):
             self._peer.flush()  # The broker believes that these answers have arrived.
         self._lose()
 
-    def _send(self, frame: bytes) -> None:
-        if self._is_paused or self._waiting:
-            self._waiting.append(frame)
-        else:
+    def _send(self, frame: bytes) -> int | None:
+        """Pass a frame on; return the number under which it waits, None if it does not."""
+        if not self._is_paused and not self._waiting:
             self._peer.inlet.receive(frame)
+            return None
+        self._waiting[number := next(self._numbers)] = frame
+        return number
 
     # The broker's side writes
 
@@ -211,12 +218,13 @@ class BrokerLink(asyncio.Transport):
 
     def _taken(self) -> bytes:
         """Return the first of the requests that wait, together: they are served in one run."""
-        waiting, size, count = self._waiting, 0, 0
-        while count < len(waiting) and (not count or size + len(waiting[count]) <= _RUN):
-            size += len(waiting[count])
-            count += 1
-        self._waiting = waiting[count:]
-        return b"".join(waiting[:count])
+        taken, size = list[int](), 0
+        for number, frame in self._waiting.items():
+            if taken and size + len(frame) > _RUN:
+                break
+            taken.append(number)
+            size += len(frame)
+        return b"".join([self._waiting.pop(number) for number in taken])
 
     def is_closing(self) -> bool:
         """Return whether the connection is closed."""
