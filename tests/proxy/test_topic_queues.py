@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.grpc.messages import (
     Address,
     AddressScheme,
@@ -11,9 +17,12 @@ from mqlake.grpc.messages import (
     Endpoints,
     MessageType,
     Permission,
+    QueryAssignmentRequest,
     QueryRouteRequest,
 )
 from mqlake.protocol.bodies.route import QueueData
+from mqlake.proxy import topic_queues
+from mqlake.proxy.consuming import assignments
 from mqlake.proxy.topic_queues import queues_of
 from tests import simulated
 from tests.proxy.serving import named, serving
@@ -116,5 +125,38 @@ def test_endpoints_that_would_fill_the_memory_are_refused(tmp_path: Path) -> Non
                 assert len(found.message_queues) == 600
                 (address,) = found.message_queues[0].broker.endpoints.addresses
                 assert (address.host, address.port) == (host, port)
+
+    simulated.run(run())
+
+
+@pytest.mark.parametrize("is_ordered", [False, True])
+def test_one_call_at_a_time_lists_many_queues(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_ordered: bool
+) -> None:
+    """Endpoints that the client chooses are in each queue of a response."""
+    begun: list[int] = []
+    ended: list[int] = []
+
+    def counted(data: QueueData) -> Iterator[tuple[int, Permission]]:
+        assert len(begun) == len(ended) or data.read_queue_nums < 64
+        begun.append(1)
+        yield from queues_of(data)
+        ended.append(1)
+
+    async def run() -> None:
+        module = assignments if is_ordered else topic_queues
+        monkeypatch.setattr(module, "queues_of", counted)
+        async with serving(tmp_path) as calls:
+            calls.broker.state.groups.put(SubscriptionGroup("g", consume_message_orderly=True))
+            for name, queues in (("many", 200), ("few", 4)):
+                calls.topic(name, queues=queues)
+            method, kind, more = "QueryRoute", QueryRouteRequest, dict[str, Any]()
+            if is_ordered:
+                method, kind = "QueryAssignment", QueryAssignmentRequest
+                more["group"] = named("g")
+            asked = [kind(topic=named(name), **more) for name in ("many", "many", "few", "many")]
+            found = await asyncio.gather(*(calls.ask(method, each) for each in asked))
+            listed = [each.assignments if is_ordered else each.message_queues for each in found]
+            assert list(map(len, listed)) == [200, 200, 4, 200]
 
     simulated.run(run())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from itertools import count
 from typing import Final
 
@@ -30,7 +31,7 @@ from mqlake.proxy.served import ServedMethod
 from mqlake.proxy.state import ProxyState
 from mqlake.store.bounds import LAST_PORT
 
-_AT_ONCE: Final = 64
+AT_ONCE: Final = 64
 """Queues that are described in one round of the loop."""
 _LARGEST: Final = 1024
 """Bytes of the endpoints that a client names: each queue in a response has them."""
@@ -50,7 +51,7 @@ class QueryRoutes:
     """Answers where the queues of topics are: always where the client is connected to."""
 
     def __init__(self, state: ProxyState) -> None:
-        self._brokers = state.brokers
+        self._brokers, self._turns = state.brokers, ListTurns()
 
     def calls(self) -> Sequence[ServedMethod]:
         """Return the handler of each method."""
@@ -64,12 +65,15 @@ class QueryRoutes:
         types = accepted_types(await self._brokers.message_type(name))
         endpoints = endpoints_of(request.endpoints, call)
         ids = {data.broker_name: sorted(data.broker_addrs) for data in route.broker_datas}
-        found = QueryRouteResponse(status=OK.status)
+        found, counted = QueryRouteResponse(status=OK.status), list[tuple[Broker, QueueData]]()
         for data in route.queue_datas:
             for broker_id in ids.get(data.broker_name, ()):
                 broker = Broker(name=data.broker_name, id=broker_id, endpoints=endpoints)
+                counted.append((broker, data))
+        async with self._turns.of(data for _, data in counted):
+            for broker, data in counted:
                 for number, permission in queues_of(data):
-                    if not (len(found.message_queues) + 1) % _AT_ONCE:
+                    if not (len(found.message_queues) + 1) % AT_ONCE:
                         await asyncio.sleep(0)
                     queue = MessageQueue(
                         topic=request.topic,
@@ -80,6 +84,20 @@ class QueryRoutes:
                     )
                     found.message_queues.append(queue)
         return found
+
+
+class ListTurns:
+    """Lets one call at a time list many queues: the lists of many calls together would take far
+    more memory than the calls, and are not counted before they are sent.
+    """
+
+    def __init__(self) -> None:
+        self._one = asyncio.Lock()
+
+    def of(self, listed: Iterable[QueueData]) -> AbstractAsyncContextManager[object]:
+        """Return the turn of a call; it need not wait if it lists few queues."""
+        count = sum(max(data.read_queue_nums, data.write_queue_nums) for data in listed)
+        return self._one if count >= AT_ONCE else nullcontext()
 
 
 def accepted_types(attribute: str) -> Sequence[MessageType]:

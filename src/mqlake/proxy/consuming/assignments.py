@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import Final
 
@@ -21,7 +22,7 @@ from mqlake.proxy.brokers.port import Caller
 from mqlake.proxy.errors import OK, StatusError
 from mqlake.proxy.names import group_of, topic_of
 from mqlake.proxy.state import ProxyState
-from mqlake.proxy.topic_queues import endpoints_of, queues_of
+from mqlake.proxy.topic_queues import AT_ONCE, ListTurns, endpoints_of, queues_of
 
 _ALL_QUEUES: Final = -1
 _MASTER: Final = 0
@@ -32,7 +33,7 @@ class AssignedQueues:
     """Serves calls of push consumers, which receive from each queue that they are assigned."""
 
     def __init__(self, state: ProxyState) -> None:
-        self._state = state
+        self._state, self._turns = state, ListTurns()
 
     async def query(
         self, call: Call, caller: Caller, request: QueryAssignmentRequest
@@ -47,15 +48,17 @@ class AssignedQueues:
         masters = {data.broker_name for data in route.broker_datas if _MASTER in data.broker_addrs}
         endpoints = endpoints_of(request.endpoints, call)
         found = QueryAssignmentResponse(status=OK.status)
-        for data in route.queue_datas:
-            if data.broker_name not in masters:
-                continue
-            broker = Broker(name=data.broker_name, id=_MASTER, endpoints=endpoints)
-            for number, permission in _assigned(data, is_ordered=is_ordered):
-                queue = MessageQueue(
-                    topic=request.topic, id=number, permission=permission, broker=broker
-                )
-                found.assignments.append(Assignment(message_queue=queue))
+        listed = [data for data in route.queue_datas if data.broker_name in masters]
+        async with self._turns.of(listed if is_ordered else ()):
+            for data in listed:
+                broker = Broker(name=data.broker_name, id=_MASTER, endpoints=endpoints)
+                for number, permission in _assigned(data, is_ordered=is_ordered):
+                    if not (len(found.assignments) + 1) % AT_ONCE:
+                        await asyncio.sleep(0)
+                    queue = MessageQueue(
+                        topic=request.topic, id=number, permission=permission, broker=broker
+                    )
+                    found.assignments.append(Assignment(message_queue=queue))
         if not found.assignments:
             raise StatusError(Code.FORBIDDEN, "no readable queue")
         return found
