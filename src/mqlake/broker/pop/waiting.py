@@ -319,6 +319,8 @@ class WaitingPops:
             listener.turns -= over
             self._forget_unused(name, listener)
             yield
+        for turn in [turn for turn in self._unused if is_over(turn)]:
+            del self._unused[turn]
 
     def _over(self, waiter: _Waiter) -> None:
         self._remove(waiter)
