@@ -26,8 +26,10 @@ from mqlake.protocol.bodies.heartbeat import Heartbeat, ProducerData
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command
 from mqlake.protocol.headers.admin import CreateTopicHeader
+from mqlake.proxy.brokers import cluster
 from mqlake.proxy.brokers.cluster import ClusterBrokers
 from mqlake.proxy.brokers.port import Caller
+from mqlake.proxy.errors import StatusError
 from mqlake.proxy.service import GrpcService
 from mqlake.proxy.settings import ProxySettings
 from mqlake.remoting.errors import RequestTimeoutError
@@ -38,6 +40,7 @@ from tests.proxy.clients.of_clients import known, producer
 from tests.proxy.consuming.consumer import TOPIC, TestedConsumer, bodies
 from tests.proxy.sending.messages import ID, message, send
 from tests.proxy.serving import Calls, named
+from tests.until import rounds
 
 SETTINGS = ProxySettings(channel_expired_timeout=1 << 40)
 READ_WRITE = 6
@@ -293,3 +296,41 @@ def test_a_proxy_is_in_the_producer_groups_of_the_newest_settings_of_its_clients
             assert not brokers.producer_groups
 
     simulated.run(test())
+
+
+def test_a_client_cannot_leave_any_number_of_polls_to_brokers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A broker answers them later, although the calls of the client have ended."""
+    monkeypatch.setattr(cluster, "_MOST_GIVEN_UP", 8)
+
+    async def check() -> None:
+        async with ClusterBrokers("127.0.0.1:1") as brokers:
+            answers = asyncio.Event()
+
+            async def answer(*_: Any) -> Command:
+                await answers.wait()
+                return Command(0)
+
+            async def give_up(host: str) -> None:
+                caller = Caller("c", f"{host}:1")
+                poll = asyncio.create_task(brokers.poll("b", Command(1), caller, 5, late.append))
+                await rounds(3)
+                poll.cancel()
+                await asyncio.wait([poll])
+                if not poll.cancelled():
+                    poll.result()
+
+            late: list[Command] = []
+            with mock.patch.object(brokers, "request", answer):
+                for _ in range(4):
+                    await give_up("10.0.0.1")
+                with pytest.raises(StatusError, match="polls that were given up"):
+                    await give_up("10.0.0.1")
+                await give_up("10.0.0.2")
+                answers.set()
+                await rounds(5)
+                assert len(late) == 5
+                await give_up("10.0.0.1")
+
+    simulated.run(check())

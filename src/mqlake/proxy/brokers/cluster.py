@@ -37,9 +37,12 @@ from mqlake.proxy.errors import StatusError
 from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.connection import Peer, Request, as_command
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
+from mqlake.remoting.shares import Shares, owner_of
 
 _LATE: Final = 30.0
 """Seconds after which the answer to a poll that nobody waits for does not come any more."""
+_MOST_GIVEN_UP: Final = 65_536
+"""Polls for which nobody waits any more, and which brokers have yet to answer."""
 _CONNECTIONS: Final = 4
 """Connections to each broker. A client always uses the same one."""
 
@@ -99,6 +102,7 @@ class ClusterBrokers:
         self._producers = ClusterProducers(name, self._pool[0], self._routes)
         self._background = Background()
         self._polls: set[asyncio.Task[Command]] = set()
+        self._given_up, self._shares = 0, Shares(lambda: share)
         self._pushed: Pushed = _nobody
 
     async def __aenter__(self) -> Self:
@@ -219,7 +223,14 @@ class ClusterBrokers:
         """Return the response to a request that may wait for messages.
 
         The broker answers it even if this is cancelled: its connection is that of many clients.
+
+        Raises:
+            StatusError: TOO_MANY_REQUESTS: the client, or all, gave up too many polls before.
         """
+        owner, name = owner_of(caller.address), "polls that were given up"
+        refusal = self._shares.refusal(owner, self._given_up, _MOST_GIVEN_UP, name)
+        if refusal is not None:
+            raise StatusError(Code.TOO_MANY_REQUESTS, refusal)
         work = self.request(broker, command, caller, seconds + _LATE)
         task = asyncio.get_running_loop().create_task(work)
         self._polls.add(task)
@@ -228,12 +239,26 @@ class ClusterBrokers:
             async with asyncio.timeout(seconds):
                 return await asyncio.shield(task)
         except asyncio.CancelledError:
-            task.add_done_callback(lambda done: _pass_on(done, late))
+            self._give_up(task, owner, late)
             raise
         except TimeoutError:
-            task.add_done_callback(lambda done: _pass_on(done, late))
+            self._give_up(task, owner, late)
             reason = f"the broker has not answered request {command.code} within {seconds:g} s"
             raise RequestTimeoutError(reason) from None
+
+    def _give_up(
+        self, poll: asyncio.Task[Command], owner: str, late: Callable[[Command], None]
+    ) -> None:
+        """Count a poll for which nobody waits any more until the broker has answered it."""
+
+        def ended(done: asyncio.Task[Command]) -> None:
+            self._given_up -= 1
+            self._shares.add(owner, -1)
+            _pass_on(done, late)
+
+        self._given_up += 1
+        self._shares.add(owner)
+        poll.add_done_callback(ended)
 
     async def register(self, caller: Caller, heartbeat: Heartbeat) -> None:
         """Let brokers ask the proxy about the transactions of a producer."""
