@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -23,6 +25,8 @@ _COUNTED = (pa.types.is_integer, pa.types.is_timestamp, pa.types.is_string)
 
 LONGEST_BOUND = 64
 """Maximum characters of a text that is a bound. Longer ones would enlarge the table's log."""
+
+_LAST_CHARACTER, _SURROGATES = 0x10FFFF, range(0xD800, 0xE000)
 
 BLOOM = "uniqKey"
 """The column of merged files with a Bloom filter: its values are looked up one by one."""
@@ -52,7 +56,7 @@ class DataFile(msgspec.Struct, frozen=True):
         topic, day: of all its rows; the day is the UTC day of the store time, as YYYY-MM-DD. They
             are "" for a file of a table that is not partitioned by them.
         size: bytes.
-        least, most: bounds of each number, time and short text, in the form of Delta Lake's log.
+        least, most: bounds of each number, time and text, in the form of Delta Lake's log.
     """
 
     path: str
@@ -135,10 +139,35 @@ def _bounds(metadata: Any, schema: Any) -> tuple[dict[str, Any], dict[str, Any]]
         groups = range(metadata.num_row_groups)
         found = [metadata.row_group(group).column(number).statistics for group in groups]
         if found and all(each is not None and each.has_min_max for each in found):
-            low, high = min(each.min for each in found), max(each.max for each in found)
-            if not isinstance(high, str) or max(len(low), len(high)) <= LONGEST_BOUND:
-                least[name], most[name] = _written(low), _written(high)
+            # Times in the bodies of messages may be in years that Python does not have.
+            with suppress(OverflowError):
+                low, high = min(each.min for each in found), max(each.max for each in found)
+                bound = _above(high)
+                if bound is not None:
+                    least[name], most[name] = _written(low), _written(bound)
     return least, most
+
+
+def _above(value: Any) -> Any:
+    """Return an upper bound of few characters, or in whole milliseconds; None without one.
+
+    Readers that use delta-rs find no row of a text without bounds.
+    """
+    if isinstance(value, str):
+        return _text_above(value)
+    if isinstance(value, int) or not value.microsecond % 1000:
+        return value
+    return value + timedelta(milliseconds=1)
+
+
+def _text_above(text: str) -> str | None:
+    if len(text) <= LONGEST_BOUND:
+        return text
+    beginning = text[:LONGEST_BOUND].rstrip(chr(_LAST_CHARACTER))
+    if not beginning:
+        return None
+    following = ord(beginning[-1]) + 1
+    return beginning[:-1] + chr(_SURROGATES.stop if following in _SURROGATES else following)
 
 
 def _repeated(schema: Any) -> list[str]:
@@ -157,6 +186,8 @@ def _bloom(schema: Any, group: int | None) -> dict[str, Any] | None:
 
 
 def _written(value: Any) -> Any:
-    if isinstance(value, int | str):
+    if isinstance(value, str):
+        return value[:LONGEST_BOUND]
+    if isinstance(value, int):
         return value
     return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -5,11 +5,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from pyarrow import parquet
 from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import (
+    MetricModeTypes,
+    MetricsMode,
     compute_statistics_plan,
     data_file_statistics_from_parquet_metadata,
     parquet_path_to_id_mapping,
@@ -35,10 +39,11 @@ def described(io: FileIO, metadata: TableMetadata, uri: str) -> DataFile:
         **compute_statistics_plan(inside, properties),
         **compute_statistics_plan(schema, properties),
     }
+    ids = parquet_path_to_id_mapping(inside)
+    for path in _without_bounds(footer):
+        plan[ids[path]] = replace(plan[ids[path]], mode=MetricsMode(MetricModeTypes.COUNTS))
     statistics = data_file_statistics_from_parquet_metadata(
-        parquet_metadata=footer,
-        stats_columns=plan,
-        parquet_column_mapping=parquet_path_to_id_mapping(inside),
+        parquet_metadata=footer, stats_columns=plan, parquet_column_mapping=ids
     )
     return DataFile.from_args(
         content=DataFileContent.DATA,
@@ -52,3 +57,15 @@ def described(io: FileIO, metadata: TableMetadata, uri: str) -> DataFile:
         key_metadata=None,
         **statistics.to_serialized_dict(),
     )
+
+
+def _without_bounds(footer: Any) -> Iterator[str]:
+    """Yield the columns with times in years that Python, and so PyIceberg, does not have."""
+    for number in range(footer.num_row_groups):
+        group = footer.row_group(number)
+        for column in map(group.column, range(footer.num_columns)):
+            try:
+                _ = column.statistics and column.statistics.has_min_max and column.statistics.min
+                _ = column.statistics and column.statistics.has_min_max and column.statistics.max
+            except OverflowError:
+                yield column.path_in_schema
