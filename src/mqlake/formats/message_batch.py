@@ -5,7 +5,8 @@ Upstream: `MessageDecoder.encodeMessages`, `MessageExtEncoder.encode(MessageExtB
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import starmap
 from struct import Struct
 from typing import NamedTuple
 
@@ -61,13 +62,27 @@ def decode_batch(data: bytes | memoryview) -> Iterator[BatchPart]:
 
 def encode_batch(messages: Iterable[tuple[int, bytes, bytes]]) -> bytes:
     """Return the body of a batch of (flag, body, encoded properties)."""
-    parts: list[bytes] = []
-    same, head, length = (-1, -1, -1), b"", b""
-    for flag, body, properties in messages:
-        # Neighbours often have the same lengths.
-        if same != (numbers := (flag, len(body), len(properties))):
-            same = numbers
-            head = HEAD.pack(LEAST_SIZE + len(body) + len(properties), 0, 0, flag, len(body))
-            length = LENGTH.pack(len(properties))
-        parts += head, body, length, properties
+    columns = tuple(zip(*messages, strict=True))
+    return encode_columns(*columns) if columns else b""
+
+
+def encode_columns(
+    flags: Sequence[int], bodies: Sequence[bytes], properties: Sequence[bytes]
+) -> bytes:
+    """Return the body of a batch of as many flags, bodies and encoded properties, at least one."""
+    count, lengths = len(bodies), [*map(len, properties)]
+    sizes = [*zip(flags, map(len, bodies), lengths, strict=True)]
+    parts = [b""] * (4 * count)
+    parts[1::4], parts[3::4] = bodies, properties
+    if sizes.count(sizes[0]) == count:
+        # Without a step of the interpreter for each message.
+        parts[0::4] = [_head(*sizes[0])] * count
+        parts[2::4] = [LENGTH.pack(lengths[0])] * count
+    else:
+        parts[0::4] = starmap(_head, sizes)
+        parts[2::4] = map(LENGTH.pack, lengths)
     return b"".join(parts)
+
+
+def _head(flag: int, body: int, properties: int) -> bytes:
+    return HEAD.pack(LEAST_SIZE + body + properties, 0, 0, flag, body)

@@ -6,10 +6,9 @@ Upstream: `MessageClientIDSetter.createUniqID`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import lru_cache
-from itertools import count, islice
+from threading import Lock
 
 from mqlake.formats.host import encode_host
 from mqlake.formats.message_id import UniqueKey
@@ -17,15 +16,17 @@ from mqlake.storage.clock import Clock
 
 _PORT_SIZE = 4
 _DIGITS_THAT_CHANGE = 8 + 4
-_OF_ONE_MOMENT = 256
-"""Keys that are made for one reading of the clock."""
 _BYTES = [b"%02X" % number for number in range(256)]
 _LONGEST_MONTH = 31
 """Days."""
 
 
 class UniqueKeys:
-    """Makes unique keys."""
+    """Makes unique keys, for any threads.
+
+    Attributes:
+        length: the digits of each.
+    """
 
     def __init__(self, address: str, clock: Clock) -> None:
         ip, pid = encode_host(address)[:-_PORT_SIZE], os.getpid() & 0xFFFF
@@ -33,21 +34,33 @@ class UniqueKeys:
         process = int.from_bytes(os.urandom(4))
         # All keys of a process start alike: only the milliseconds and the counter are formatted.
         self._start = UniqueKey(ip, pid, process, 0, 0).text()[:-_DIGITS_THAT_CHANGE]
+        self.length = len(self._start) + _DIGITS_THAT_CHANGE
         self._clock = clock
-        self._counter = count()
+        self._made, self._lock = 0, Lock()
         self._month = self._next_month = 0
 
     def next(self) -> str:
         """Return a key that no other message has."""
-        return f"{self._moment()}{next(self._counter) & 0xFFFF:04X}"
+        return f"{self._moment()}{self._take(1) & 0xFFFF:04X}"
 
-    def encoded(self, before: bytes, after: bytes) -> Iterator[bytes]:
-        """Yield keys that no other messages have, as bytes between others; to be used at once."""
-        counter, ends = self._counter, _ends(after)
-        while True:
-            start = before + self._moment().encode()
-            for number in islice(counter, _OF_ONE_MOMENT):
-                yield start + _BYTES[number >> 8 & 0xFF] + ends[number & 0xFF]
+    def encoded(self, many: int, before: bytes, after: bytes) -> list[bytes]:
+        """Return so many keys that no other messages have, each as bytes between others."""
+        found: list[bytes] = []
+        number, endings = self._take(many), _endings(after)
+        while len(found) < many:
+            # Without a step of the interpreter for each key.
+            start = before + self._moment().encode() + _BYTES[number >> 8 & 0xFF]
+            low = number & 0xFF
+            some = endings[low : low + many - len(found)]
+            found += map(start.__add__, some)
+            number += len(some)
+        return found
+
+    def _take(self, many: int) -> int:
+        with self._lock:
+            first = self._made
+            self._made += many
+            return first
 
     def _moment(self) -> str:
         """Return how keys start that are made now."""
@@ -58,7 +71,7 @@ class UniqueKeys:
 
 
 @lru_cache(16)
-def _ends(after: bytes) -> list[bytes]:
+def _endings(after: bytes) -> list[bytes]:
     """Return the ends of keys, by the low byte of their counter."""
     return [text + after for text in _BYTES]
 

@@ -8,7 +8,7 @@ import pytest
 
 from mqlake import store
 from mqlake.client import Message
-from mqlake.client.producer.outgoing import Outgoing, Outgoings
+from mqlake.client.producer.outgoing import Outgoing, Outgoings, are_plain
 from mqlake.errors import FormatError
 from mqlake.formats.message_batch import decode_batch
 from mqlake.formats.message_id import UniqueKey
@@ -24,7 +24,8 @@ def test_messages_of_a_batch_have_the_unique_keys_of_its_result() -> None:
         Message(topic="t", body=b"0"),
         Message(topic="t", body=b"1", tags="red"),
         Message(topic="t", body=b"2", properties={UNIQ_KEY: "mine"}),
-        Message(topic="t", body=b"3", waits_for_store=True),
+        Message(topic="t", body=b"3", properties={"a": f"{UNIQ_KEY}\x01b"}),
+        Message(topic="t", body=b"4", properties={"a": "b", UNIQ_KEY: "\u00e9\x01", "c": "d"}),
     ]
     ((first, batch),) = Outgoings(KEYS, lambda: 0, None, 1000).groups(messages, 1000)
     assert first is messages[0]
@@ -33,8 +34,9 @@ def test_messages_of_a_batch_have_the_unique_keys_of_its_result() -> None:
         for part in decode_batch(batch.body)
     ]
     assert [each[UNIQ_KEY] for each in properties] == list(batch.message_ids)
-    assert [each.get("TAGS") for each in properties] == [None, "red", None, None]
+    assert [each.get("TAGS") for each in properties] == [None, "red", *[None] * 3]
     assert batch.message_ids[2] == "mine"
+    assert batch.message_ids[4] == "\u00e9\x01"
     assert list(batch.message_ids[1:3]) == [properties[1][UNIQ_KEY], "mine"]
     assert UniqueKey.parse(batch.message_ids[0]).ip == bytes((10, 0, 0, 1))
 
@@ -44,13 +46,16 @@ def test_messages_with_only_a_body_are_encoded_like_any_others(most: int) -> Non
     plain = [Message(topic="t", body=bytes(length)) for length in (3, 3, 0, 7, 7, 7)]
     outgoings = Outgoings(KEYS, lambda: 0, None, 1000)
     others = [Message(topic="t", body=bytes(3), tags="red"), *plain[1:]]
+    assert are_plain(plain)
+    assert not are_plain(others)
     found, expected = (
-        [part for _, batch in outgoings.groups(messages, most) for part in _parts(batch)]
-        for messages in (plain, others)
+        [part for _, batch in groups(messages, most) for part in _parts(batch)]
+        for groups, messages in ((outgoings.plain_groups, plain), (outgoings.groups, others))
     )
     assert expected[0][2].pop("TAGS") == "red"
     assert found == expected == [(0, len(each.body), {"WAIT": "true"}) for each in plain]
-    batches = [batch for _ in range(2) for _, batch in outgoings.groups(plain, most)]
+    batches = [batch for _ in range(2) for _, batch in outgoings.plain_groups(plain, most)]
+    assert all(len(batch.body) <= most for batch in batches)
     assert len({key for batch in batches for key in batch.message_ids}) == 2 * len(plain)
 
 
@@ -67,10 +72,9 @@ def test_keys_of_batches_differ_also_if_others_are_made_in_between() -> None:
     keys = UniqueKeys("10.0.0.1:0", SystemClock())
     outgoings = Outgoings(keys, lambda: 0, None, 1000)
     seen: list[str] = []
-    for _, batch in outgoings.groups([Message(topic="t", body=bytes(100))] * 6, 400):
+    for _, batch in outgoings.plain_groups([Message(topic="t", body=bytes(100))] * 6, 400):
         seen += batch.message_ids
-        others = keys.encoded(b"", b"")
-        seen += (next(others).decode() for _ in range(2**16 - 2))
+        seen += (key.decode() for key in keys.encoded(2**16 - 2, b"", b""))
     assert len(set(seen)) == len(seen)
 
 

@@ -6,7 +6,7 @@ Upstream: `DefaultMQProducerImpl.sendSelectImpl`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
 import msgspec
@@ -14,7 +14,7 @@ import msgspec
 from mqlake.client.errors import ClientError
 from mqlake.client.message import Message
 from mqlake.client.producer.flow import FlowControl
-from mqlake.client.producer.outgoing import Outgoing, Outgoings
+from mqlake.client.producer.outgoing import Outgoing, Outgoings, are_plain
 from mqlake.client.producer.queue_choice import by_sharding_key, require_queues
 from mqlake.client.producer.result import SendResult
 from mqlake.client.producer.send_trace import SendTrace
@@ -118,14 +118,18 @@ class MessageSender:
             FormatError: a message can never be sent.
             ClientError: no broker has acknowledged a message; others may be stored.
         """
+        if not messages:
+            return []
+        if are_plain(messages):
+            return await self._send_all(self._outgoings.plain_groups(messages, most), timeout)
         lanes = _lanes(messages)
         if len(lanes) == 1:
-            return await self._send_lane(messages, most, timeout)
+            return await self._send_all(self._outgoings.groups(messages, most), timeout)
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [
                     group.create_task(
-                        self._send_lane([messages[number] for number in lane], most, timeout)
+                        self.send_many([messages[number] for number in lane], most, timeout)
                     )
                     for lane in lanes
                 ]
@@ -148,14 +152,14 @@ class MessageSender:
         found = require_queues(await self._routes.to_publish(topic))
         return [self._as_seen(queue) for queue in found] if self._namespace.name else found
 
-    async def _send_lane(
+    async def _send_all(
         self,
-        messages: Sequence[Message],
-        most: int,
+        groups: Iterable[tuple[Message, Outgoing]],
         timeout: float | None,  # noqa: ASYNC109
     ) -> Sequence[SendResult]:
+        """Store messages that were put together in their order; return a result for each."""
         sent: list[Sequence[SendResult]] = []
-        for first, outgoing in self._outgoings.groups(messages, most):
+        for first, outgoing in groups:
             sent.append(await self.send(outgoing, first, None, timeout))
         return sent[0] if len(sent) == 1 else [*chain.from_iterable(sent)]
 
@@ -180,15 +184,10 @@ class MessageSender:
         return msgspec.structs.replace(queue, topic=self._namespace.wrap(queue.topic))
 
 
-def _lanes(messages: Sequence[Message]) -> list[Sequence[int]]:
+def _lanes(messages: Sequence[Message]) -> list[list[int]]:
     """Return the numbers of the messages that keep an order: those of one topic and sharding
     key.
     """
-    if not messages:
-        return []
-    topic, key = messages[0].topic, messages[0].sharding_key
-    if all(message.topic == topic and message.sharding_key == key for message in messages):
-        return [range(len(messages))]
     lanes: dict[tuple[str, str | None], list[int]] = {}
     for number, message in enumerate(messages):
         lanes.setdefault((message.topic, message.sharding_key), []).append(number)

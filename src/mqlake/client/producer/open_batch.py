@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import repeat
 from typing import overload
 
 from mqlake.client.message import Message
 from mqlake.formats.message_batch import LEAST_SIZE
-from mqlake.formats.properties import UNIQ_KEY, decode_properties
+from mqlake.formats.properties import (
+    NAME_VALUE_SEPARATOR,
+    PROPERTY_SEPARATOR,
+    UNIQ_KEY,
+    decode_properties,
+)
 from mqlake.formats.topic_names import RETRY_PREFIX
+
+_END = PROPERTY_SEPARATOR.encode()
+_UNIQUE_KEY = _END + f"{UNIQ_KEY}{NAME_VALUE_SEPARATOR}".encode()
+"""Before the unique key in properties that do not begin with it."""
 
 
 class OpenBatch:
@@ -44,12 +52,6 @@ class OpenBatch:
         parts.append((message.flag, body, properties))
         return True
 
-    def add_plain(self, bodies: Sequence[bytes], properties: Sequence[bytes]) -> None:
-        """Add messages whose flags are 0, however long they are together."""
-        self.properties += properties
-        self.parts += zip(repeat(0), bodies, properties)
-        self.size += LEAST_SIZE * len(bodies) + sum(map(len, bodies)) + sum(map(len, properties))
-
 
 class MessageIds(Sequence[str]):
     """The unique keys of a batch, which are read from the encoded properties on access."""
@@ -67,7 +69,11 @@ class MessageIds(Sequence[str]):
     def __getitem__(self, index: int | slice) -> str | Sequence[str]:
         if isinstance(index, slice):
             return MessageIds(self._properties[index])
-        return decode_properties(self._properties[index])[UNIQ_KEY]
+        properties = self._properties[index]
+        _, name, after = properties.rpartition(_UNIQUE_KEY)
+        if name:
+            return after.partition(_END)[0].decode()
+        return decode_properties(properties)[UNIQ_KEY]
 
 
 def why_alone(message: Message, first: Message) -> str | None:

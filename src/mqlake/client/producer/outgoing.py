@@ -5,8 +5,9 @@ Upstream: `DefaultMQProducerImpl.sendKernelImpl`.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import accumulate
 from operator import attrgetter
 from typing import Any, cast
 
@@ -16,7 +17,7 @@ from mqlake.client.message import Message
 from mqlake.client.producer.open_batch import MessageIds, OpenBatch, why_alone
 from mqlake.client.routes import DEFAULT_QUEUES
 from mqlake.errors import FormatError
-from mqlake.formats.message_batch import encode_batch
+from mqlake.formats.message_batch import LEAST_SIZE, encode_batch, encode_columns
 from mqlake.formats.properties import (
     NAME_VALUE_SEPARATOR,
     PROPERTY_SEPARATOR,
@@ -35,14 +36,9 @@ from mqlake.protocol.unique_keys import UniqueKeys
 
 _NO_LIMIT = 1 << 62
 _END = PROPERTY_SEPARATOR.encode()
-_PLAIN = {
-    waits: encode_pairs({WAIT: text}) + f"{UNIQ_KEY}{NAME_VALUE_SEPARATOR}".encode()
-    for waits, text in ((True, "true"), (False, "false"))
-}
+_PLAIN = encode_pairs({WAIT: "true"}) + f"{UNIQ_KEY}{NAME_VALUE_SEPARATOR}".encode()
 """The beginning of the properties of a message that has none of its own: its unique key follows."""
-_BESIDES = tuple(set(Message.__struct_fields__) - {"topic", "body"})
-_BESIDES_BODY = attrgetter(*_BESIDES)
-_NOTHING_BESIDES = _BESIDES_BODY(Message(topic="", body=b""))
+_BESIDES_BODY = attrgetter(*(name for name in Message.__struct_fields__ if name != "body"))
 _WAITS = {
     waits: encode_pairs({WAIT: text}).decode() for waits, text in ((True, "true"), (False, "false"))
 }
@@ -177,7 +173,35 @@ class Outgoings:
         batch = OpenBatch(first)
         for message in messages:
             batch.add(message, self._with_key(message), _NO_LIMIT)
-        return self._batch(batch)
+        return self._batch(first, encode_batch(batch.parts), batch.properties)
+
+    def plain_groups(
+        self, messages: Sequence[Message], most: int
+    ) -> Iterator[tuple[Message, Outgoing]]:
+        """Yield what `groups` yields, of messages that `are_plain`: without a step of the
+        interpreter for each of them.
+        """
+        try:
+            yield from self._plain_groups(messages, most)
+        except (AttributeError, TypeError) as failure:
+            raise _refused(messages) or failure from None
+
+    def _plain_groups(
+        self, messages: Sequence[Message], most: int
+    ) -> Iterator[tuple[Message, Outgoing]]:
+        bodies = [message.body for message in messages]
+        besides = LEAST_SIZE + len(_PLAIN) + self._keys.length + len(_END)
+        ends = [*accumulate(map(besides.__add__, map(len, bodies)))]
+        first, size = 0, 0
+        while first < len(messages):
+            end = max(first + 1, bisect_right(ends, size + most, first))
+            if end == first + 1:
+                yield messages[first], self.single(messages[first])
+            else:
+                properties = self._keys.encoded(end - first, _PLAIN, _END)
+                body = encode_columns((0,) * (end - first), bodies[first:end], properties)
+                yield messages[first], self._batch(messages[first], body, properties)
+            first, size = end, ends[end - 1]
 
     def groups(self, messages: Sequence[Message], most: int) -> Iterator[tuple[Message, Outgoing]]:
         """Yield messages of one topic in batches, or alone, in their order.
@@ -202,26 +226,16 @@ class Outgoings:
         if first.topic.startswith(RETRY_PREFIX):
             yield from ((message, self.single(message)) for message in messages)
             return
-        plain = self._plain_properties()
-        if (whole := _plain_batch(messages, plain[True], most)) is not None:
-            yield from self._group(whole)
-            return
         batch = OpenBatch(first)
         for message in messages:
             if message.is_delayed or message.has_priority:
                 yield from self._group(batch)
                 batch = OpenBatch(message)
                 yield message, self.single(message)
-                plain = self._plain_properties()
                 continue
-            is_plain = not (message.properties or message.keys or message.tags)
-            if is_plain and message.sharding_key is None:
-                properties = next(plain[message.waits_for_store])
-            else:
-                properties = self._with_key(message)
+            properties = self._with_key(message)
             if not batch.add(message, properties, most):
                 yield from self._group(batch)
-                plain = self._plain_properties()  # Keys contain the current time.
                 batch = OpenBatch(message)
                 batch.add(message, properties, most)
         yield from self._group(batch)
@@ -229,13 +243,9 @@ class Outgoings:
     def _group(self, batch: OpenBatch) -> Iterator[tuple[Message, Outgoing]]:
         ids = MessageIds(batch.properties)
         if len(ids) > 1:
-            yield batch.first, self._batch(batch)
+            yield batch.first, self._batch(batch.first, encode_batch(batch.parts), batch.properties)
         elif ids:
             yield batch.first, self.single(batch.first, {UNIQ_KEY: ids[0]})
-
-    def _plain_properties(self) -> dict[bool, Iterator[bytes]]:
-        """Return the properties of messages that have none of their own, by `waits_for_store`."""
-        return {waits: self._keys.encoded(start, _END) for waits, start in _PLAIN.items()}
 
     def _with_key(self, message: Message) -> bytes:
         """Return a message's encoded properties, with a unique key."""
@@ -244,19 +254,18 @@ class Outgoings:
             properties[UNIQ_KEY] = self._keys.next()
         return encode_properties(properties)
 
-    def _batch(self, batch: OpenBatch) -> Outgoing:
-        topic, body = batch.first.topic, encode_batch(batch.parts)
-        self._check(topic, len(body))
+    def _batch(self, first: Message, body: bytes, properties: Sequence[bytes]) -> Outgoing:
+        self._check(first.topic, len(body))
         # RocketMQ 4.9 gives each message the batch's properties, too: hence no key here, unlike
         # upstream.
         return Outgoing(
-            topic=topic,
+            topic=first.topic,
             body=body,
-            properties=_WAITS[batch.first.waits_for_store],
+            properties=_WAITS[first.waits_for_store],
             sys_flag=0,
             flag=0,
             born_timestamp=self._now(),
-            message_ids=MessageIds(batch.properties),
+            message_ids=MessageIds(properties),
             is_batch=True,
             code=RequestCode.SEND_BATCH_MESSAGE,
         )
@@ -268,6 +277,17 @@ class Outgoings:
             raise FormatError(
                 f"topic {topic}: a message of {size} bytes exceeds the maximum of {self._most}"
             )
+
+
+def are_plain(messages: Sequence[Message]) -> bool:
+    """Return whether messages have one topic, and nothing else but bodies."""
+    try:
+        topic, besides = messages[0].topic, [*map(_BESIDES_BODY, messages)]
+    except AttributeError:  # One of them is something else.
+        return False
+    is_plain = besides[0] == _BESIDES_BODY(Message(topic=topic, body=b""))
+    is_plain = is_plain and besides.count(besides[0]) == len(besides)
+    return is_plain and not topic.startswith(RETRY_PREFIX)
 
 
 def _has_bytes(message: object) -> bool:
@@ -305,21 +325,6 @@ def _wrong_field(message: Message) -> str | None:
     return next(
         (f"{name}: {text!r} is not a text; give {str(text)!r}" for name, text in wrong), None
     )
-
-
-def _plain_batch(
-    messages: Sequence[Message], properties: Iterator[bytes], most: int
-) -> OpenBatch | None:
-    """Return messages that have only a topic and a body as one batch; None if one has more, or if
-    they are more than `most` bytes together.
-
-    No step of the interpreter is needed for each of them.
-    """
-    if [*map(_BESIDES_BODY, messages)].count(_NOTHING_BESIDES) != len(messages):
-        return None
-    batch = OpenBatch(messages[0])
-    batch.add_plain([message.body for message in messages], [*islice(properties, len(messages))])
-    return batch if batch.size <= most else None
 
 
 def _text(properties: dict[str, str]) -> str:

@@ -219,7 +219,7 @@ class Producer:
         """
         self._require_open()
         most = min(self._most, _BATCH_SIZE)
-        return await self._delivery.send_many([*map(self._named, messages)], most, timeout)
+        return await self._delivery.send_many(self._all_named(messages), most, timeout)
 
     async def send_batch(
         self,
@@ -235,7 +235,7 @@ class Producer:
             ClientError: no broker has acknowledged them.
         """
         self._require_open()
-        messages = [*map(self._named, messages)]
+        messages = self._all_named(messages)
         batch = self._outgoings.batch(messages)
         return await self._delivery.send(batch, messages[0], queue, timeout)
 
@@ -341,6 +341,9 @@ class Producer:
         if not self._namespace.name:
             return message
         return msgspec.structs.replace(message, topic=self._namespace.wrap(message.topic))
+
+    def _all_named(self, messages: Sequence[Message]) -> list[Message]:
+        return [*map(self._named, messages)] if self._namespace.name else [*messages]
 
     def _require_open(self) -> ClientInstance:
         if self._instance is None:
