@@ -1,7 +1,8 @@
 """What the lane saves: brokers with it and without it, in turns, under the same loads.
 
 `python -m benchmarks.broker.lane` prints a line for each load and broker: the medians of the turns.
-The broker has one core and the load generator another one, if there are two.
+The broker has one core and the load generator another one, if there are two. For brokers with the
+lane, the line ends with what a second thread of it could reach at most: see `_two_threads`.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ def main() -> None:
                 for side, broker in brokers.items():
                     turns[side].append(_turn(broker, load, arguments.seconds))
             for side, found in turns.items():
-                print(f"{load:15} {side:9}", _line(found), flush=True)
+                bound = f"  {_two_threads(found)}" if side == "lane" else ""
+                print(f"{load:15} {side:9}", _line(found) + bound, flush=True)
 
 
 @contextmanager
@@ -114,6 +116,16 @@ def _line(turns: list[dict[str, float]]) -> str:
     parts = [f"{median('rate'):8.0f} /s", f"user {median('user'):6.2f} sys {median('sys'):6.2f} µs"]
     parts += [f"{name} {median(name):6.0f}" for name in ("p50", "p99", "p99.9") if median(name)]
     return "  ".join([*parts, f"[{rates}]"])
+
+
+def _two_threads(turns: list[dict[str, float]]) -> str:
+    """Return by how much a second thread could raise the rate at most.
+
+    System calls on other connections can run beside each other. The compiled code reads and changes
+    what all connections share: known topics and permissions, next offsets, the end of the log.
+    """
+    serial, beside = (statistics.median(turn[name] for turn in turns) for name in ("user", "sys"))
+    return f"two threads: at most {(serial + beside) / (serial + beside / 2):.2f} x"
 
 
 if __name__ == "__main__":
