@@ -20,6 +20,7 @@ from tests.broker.strangers import ClientFrom
 from tests.namesrv.asking import PATIENCE, Asking, running
 from tests.namesrv.registrations import place, registration
 
+MANY = NamesrvSettings()
 FEW = NamesrvSettings(max_topic_nums=10, max_broker_nums=2, max_address_share=100)
 
 
@@ -55,6 +56,34 @@ def test_brokers() -> None:
     run_at_once(routes.register(registration("T", at=place("h:1", "b1"), version=2), FEW, 0))
 
 
+def test_a_broker_counts_once_for_each_of_its_names() -> None:
+    routes = RouteTable()
+    for name in ("b1", "b2"):
+        run_at_once(routes.register(registration("T", at=place("h:1", name)), FEW, 0))
+    with pytest.raises(RemotingError, match="maxBrokerNums"):
+        run_at_once(routes.register(registration("T", at=place("h:1", "b3")), FEW, 0))
+    assert routes.brokers.by_name.keys() == {"b1", "b2"}
+    run_at_once(routes.register(registration("T", at=place("h:1", "b2"), version=2), FEW, 0))
+    run_at_once(routes.unregister(place("h:1", "b2")))
+    assert len(routes.brokers.live) == 1
+    run_at_once(routes.lose(None))
+    assert not routes.brokers.by_name
+    assert not routes.brokers.live
+
+
+def test_a_broker_that_another_one_displaces_ends_with_all_its_names() -> None:
+    """It stays alive under its other names, and is gone with its connection."""
+    routes, connection = RouteTable(), object()
+    run_at_once(routes.register(registration("T", at=place("h:1"), state=2), MANY, 0))
+    for name in ("b", "a"):
+        at = place("h:2", name)
+        run_at_once(routes.register(registration("T", at=at, connection=connection), MANY, 0))
+    assert routes.brokers.by_name["a"].broker_addrs == {0: "h:1"}
+    assert routes.brokers.by_name["b"].broker_addrs == {0: "h:2"}
+    run_at_once(routes.lose(connection))
+    assert routes.brokers.by_name.keys() == {"a"}
+
+
 def test_names_that_are_too_long() -> None:
     routes = RouteTable()
     with pytest.raises(RemotingError, match="exceeds 255 characters"):
@@ -76,6 +105,24 @@ def test_values() -> None:
             assert "maxKvConfigSize" in (await names.fails(put, fields))[1]
             await names.ask(RequestCode.DELETE_KV_CONFIG, {"namespace": "n", "key": "b"})
             await names.ask(put, {"namespace": "n", "key": "c", "value": "c"})
+
+    simulated.run(main())
+
+
+def test_a_namespace_ends_with_its_last_value() -> None:
+    async def main() -> None:
+        async with running(kvConfigPath="") as names:
+            for number in range(3):
+                for code in (RequestCode.PUT_KV_CONFIG, RequestCode.DELETE_KV_CONFIG):
+                    fields = {"namespace": f"n{number}", "key": "k", "value": "v"}
+                    await names.ask(code, fields)
+            table = RequestCode.GET_KVLIST_BY_NAMESPACE
+            assert (await names.fails(table, {"namespace": "n0"}))[0] == 22
+            fields = {"namespace": "ORDER_TOPIC_CONFIG", "key": "T", "value": "b:4"}
+            await names.ask(RequestCode.PUT_KV_CONFIG, fields)
+            await names.ask(RequestCode.DELETE_KV_CONFIG, fields)
+            found = await names.ask(table, {"namespace": "ORDER_TOPIC_CONFIG"})
+            assert found.body == b'{"table":{}}', "brokers hear that no topic is ordered"
 
     simulated.run(main())
 

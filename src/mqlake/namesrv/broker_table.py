@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Final, NamedTuple
 
 import msgspec
@@ -80,28 +81,58 @@ class BrokerTable:
 
     def remove(self, place: Place) -> bool:
         """Remove a broker; return whether it was the last one of its name."""
-        key, name, _ = place
-        data = self.by_name.get(name)
-        if data is not None:
-            data.broker_addrs = {i: a for i, a in data.broker_addrs.items() if a != key.address}
-        is_last = data is not None and not data.broker_addrs
-        if is_last:
-            del self.by_name[name]
-            for cluster, names in list(self.clusters.items()):
-                names.discard(name)
-                if not names:
-                    del self.clusters[cluster]
-        if self.place_of(key) is None:
-            self.live.pop(key, None)
+        is_last = self.remove_place(place)
+        self.forget_if_gone(place.key)
         return is_last
 
-    def place_of(self, key: BrokerKey) -> Place | None:
-        """Return name and id of a broker, None if it is not known."""
-        for name in self.clusters.get(key.cluster, ()):
-            for broker_id, address in self.by_name[name].broker_addrs.items():
-                if address == key.address:
-                    return Place(key, name, broker_id)
-        return None
+    def remove_place(self, place: Place) -> bool:
+        """Remove a broker from the brokers of a name, and leave it alive; return whether it was the
+        last one of the name.
+        """
+        key, name, _ = place
+        data = self.by_name.get(name)
+        if data is None:
+            return False
+        data.broker_addrs = {i: a for i, a in data.broker_addrs.items() if a != key.address}
+        if data.broker_addrs:
+            return False
+        del self.by_name[name]
+        for cluster, names in list(self.clusters.items()):
+            names.discard(name)
+            if not names:
+                del self.clusters[cluster]
+        return True
+
+    def forget_if_gone(self, key: BrokerKey) -> None:
+        """Forget that a broker is alive, unless it still has a name."""
+        if not self.places_of(key):
+            self.live.pop(key, None)
+
+    def count(self, addresses: Container[str] | None = None) -> int:
+        """Return the number of brokers, once for each name that a broker has registered.
+
+        Args:
+            addresses: count only those with one of these addresses.
+        """
+        registered = [data.broker_addrs for data in self.by_name.values()]
+        if addresses is None:
+            return sum(map(len, registered))
+        return sum(address in addresses for each in registered for address in each.values())
+
+    def has(self, place: Place) -> bool:
+        """Return whether a broker has registered under a name, and is alive."""
+        data = self.by_name.get(place.name)
+        is_there = data is not None and place.key.address in data.broker_addrs.values()
+        return is_there and place.key in self.live
+
+    def places_of(self, key: BrokerKey) -> list[Place]:
+        """Return the names and ids of a broker: it has several if it registers several names."""
+        return [
+            Place(key, name, broker_id)
+            for name in self.clusters.get(key.cluster, ())
+            for broker_id, address in self.by_name[name].broker_addrs.items()
+            if address == key.address
+        ]
 
     def silent(self, now: int) -> list[BrokerKey]:
         """Return the brokers that were silent for too long."""

@@ -121,10 +121,16 @@ class KvConfig:
     async def delete(self, namespace: str, key: str) -> None:
         """Remove a value, if it exists; return once it is removed from the file.
 
+        Its namespace ends with its last value, except for that of ordered topics: the empty table
+        says to brokers that none is ordered.
+
         Raises:
             DiskError: the file cannot be written.
         """
-        old = self._table.get(namespace, {}).pop(key, None)
+        values = self._table.get(namespace, {})
+        old = values.pop(key, None)
+        if not values and namespace != ORDERED_TOPICS:
+            self._table.pop(namespace, None)
         if old is not None:
             self._disown(namespace, key, old)
             self._count -= 1

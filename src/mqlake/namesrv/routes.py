@@ -138,7 +138,7 @@ class RouteTable:
         }
         if self.brokers.conflicts(place, topics.data_version):
             _log.warning("%s: another broker %s with id %d is alive", key.address, name, broker_id)
-            self.brokers.live.pop(key, None)
+            self.brokers.forget_if_gone(key)
             return Master()
         is_first = broker_id not in data.broker_addrs
         if is_first and len(topics.topic_config_table) == 1:
@@ -170,11 +170,13 @@ class RouteTable:
     def _check(self, new: RegistrationContent, settings: NamesrvSettings) -> Job[None]:
         """Refuse a registration that exceeds the limits, before any of it is applied."""
         key, name, _ = new.place
-        live = self.brokers.live
-        use = Use(len(live), settings.max_broker_nums, "maxBrokerNums")
-        if key not in live and not use.is_free():
-            owner = owner_of_connection(new.connection)
-            self._check_use(f"broker {name}", use, owner, len(self._keys_of(owner)), settings)
+        if not self.brokers.has(new.place):
+            # A broker that registers many names counts once for each.
+            use = Use(self.brokers.count(), settings.max_broker_nums, "maxBrokerNums")
+            if not use.is_free():
+                owner = owner_of_connection(new.connection)
+                own = self.brokers.count(self._addresses_of(owner))
+                self._check_use(f"broker {name}", use, owner, own, settings)
         texts = (name, *key, new.ha_address, new.zone or "", *new.body.filter_server_list)
         if sum(map(len, texts)) > _LONGEST_TEXTS:
             raise RemotingError(
@@ -207,16 +209,16 @@ class RouteTable:
         if more <= 0 or use.is_free(more):
             return
         owner = owner_of_connection(connection)
-        addresses = {key.address for key in self._keys_of(owner)}
+        addresses = self._addresses_of(owner)
         brokers = self.brokers.by_name.items()
         names = [name for name, data in brokers if addresses & set(data.broker_addrs.values())]
         own = sum(map(self.topics.count_of, names)) + self.topics.added_by(owner)
         self._check_use(what, use, owner, own, settings, more)
 
-    def _keys_of(self, owner: str) -> list[BrokerKey]:
-        """Return the brokers whose last registration came from a client's address."""
+    def _addresses_of(self, owner: str) -> set[str]:
+        """Return those of the brokers whose last registration came from a client's address."""
         live = self.brokers.live.items()
-        return [key for key, each in live if owner_of_connection(each.connection) == owner]
+        return {key.address for key, each in live if owner_of_connection(each.connection) == owner}
 
     def _check_use(
         self, what: str, use: Use, owner: str, own: int, settings: NamesrvSettings, more: int = 1
@@ -231,11 +233,16 @@ class RouteTable:
         return self._alone(self._unregister(place))
 
     def _unregister(self, place: Place) -> Job[None]:
+        yield from self._remove(place)
+        self.brokers.forget_if_gone(place.key)
+
+    def _remove(self, place: Place) -> Job[None]:
         name, address = place.name, place.key.address
         _log.info("broker %s is removed: %s", name, address)
         data = self.brokers.by_name.get(name)
         smallest = min(data.broker_addrs, default=MASTER_ID) if data else MASTER_ID
-        if self.brokers.remove(place):
+        yield
+        if self.brokers.remove_place(place):
             yield from self.topics.forget_broker(name)
             return
         if data is None or not data.enable_acting_master:
@@ -353,8 +360,8 @@ class RouteTable:
             live = self.brokers.live.get(key)
             if connection is not None and (live is None or live.connection is not connection):
                 continue
-            while (place := self.brokers.place_of(key)) is not None:
-                yield from self._unregister(place)
+            for place in self.brokers.places_of(key):
+                yield from self._remove(place)
             self.brokers.live.pop(key, None)
 
     def _forget_if_empty(self, place: Place) -> None:

@@ -85,7 +85,7 @@ class NamesrvSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True)
     that has it, a static topic once more for each of its queues.
     """
     max_broker_nums: Annotated[int, Within(1, 100_000)] = 1000
-    """Maximum number of registered brokers."""
+    """Maximum number of registered brokers; one counts once for each name that it registers."""
     max_kv_config_nums: Annotated[int, Within(1, 1_000_000)] = 10_000
     """Maximum number of values in the KV configuration."""
     max_kv_config_size: Annotated[int, Within(1_024, 268_435_456)] = 4 << 20
