@@ -35,9 +35,13 @@ SHARED_SPARK = (
 )
 """Files that share one session, which takes twenty seconds of processor time to open."""
 
-
 SHARED_TREES = "tests/structure/"
 """Files that share the syntax trees of the whole package, which take seconds to parse."""
+
+SHARED_BROWSER = "tests/peer/console/"
+"""Files that share a browser and the clusters that it looks at."""
+
+_FOLDERS = (SHARED_TREES, SHARED_BROWSER)
 
 
 def place(nodeid: str) -> int:
@@ -49,13 +53,11 @@ def place(nodeid: str) -> int:
 
 
 def scope_of(nodeid: str) -> str:
-    """Return what is tested in one process: the test's file, or all that share a Spark session or
-    syntax trees.
-    """
+    """Return what is tested in one process: the test's file, or all that share something."""
     path = nodeid.partition("::")[0]
     if path.startswith(SHARED_SPARK) and path not in SPARKS_OF_THEIR_OWN:
         return SHARED_SPARK[0]
-    return SHARED_TREES if path.startswith(SHARED_TREES) else path
+    return next((each for each in _FOLDERS if path.startswith(each)), path)
 
 
 class Scheduling(LoadFileScheduling):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.scheduling import (
     FIRST,
+    SHARED_BROWSER,
     SHARED_SPARK,
     SHARED_TREES,
     SPARKS_OF_THEIR_OWN,
@@ -17,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def test_files_of_the_lists_exist() -> None:
-    for path in (*FIRST, *SHARED_SPARK, SHARED_TREES, *SPARKS_OF_THEIR_OWN):
+    for path in (*FIRST, *SHARED_SPARK, SHARED_TREES, SHARED_BROWSER, *SPARKS_OF_THEIR_OWN):
         assert (ROOT / path).exists(), path
 
 
@@ -27,8 +30,9 @@ def test_files_that_share_a_session_are_tested_in_one_process() -> None:
     assert {scope_of(f"{path}::test") for path in SHARED_SPARK[1:]} == shared
 
 
-def test_files_that_read_the_whole_package_are_tested_in_one_process() -> None:
-    assert scope_of(f"{SHARED_TREES}test_a.py::test") == scope_of(f"{SHARED_TREES}test_b.py::test")
+@pytest.mark.parametrize("folder", [SHARED_TREES, SHARED_BROWSER])
+def test_files_that_share_trees_or_a_browser_are_tested_in_one_process(folder: str) -> None:
+    assert scope_of(f"{folder}test_a.py::test") == scope_of(f"{folder}test_b.py::test")
 
 
 def test_a_file_that_starts_a_spark_is_in_no_process_of_the_shared_one() -> None:

@@ -11,9 +11,9 @@ from tests.peer.console.sites import SIDES, ConsoleSite, started_site
 from tests.peer.java_build import JavaMissingError
 
 
-@pytest.fixture(scope="module", name="page")
+@pytest.fixture(scope="package", name="page")
 def started_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """A browser that all tests of a file share."""
+    """A browser that all tests share."""
     skip_without_browser()
     try:
         axe = axe_script()
@@ -25,17 +25,19 @@ def started_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browse
 
 @pytest.fixture(autouse=True)
 def begin_anew(page: Browser) -> None:
-    """Leave the page of the test before, and what it complained about."""
+    """Leave the page of the test before, its colours and size, and what it complained about."""
     page.open("about:blank")
+    page.dark(on=False)
+    page.size(1280)
     page.console_errors()
     page.requests_elsewhere()
 
 
-@pytest.fixture(scope="module", params=SIDES)
+@pytest.fixture(scope="package", params=SIDES)
 def console(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ConsoleSite]:
-    """A console of each side, with content."""
+    """A console of each side, with content: one after the other for all tests."""
     skip_without_browser()
     path: Path = tmp_path_factory.mktemp(request.param)
     try:

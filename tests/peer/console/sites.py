@@ -14,6 +14,7 @@ from tests.peer.console.content import Content
 from tests.peer.rocketmq_cluster import Cluster, free_ports
 from tests.until import PATIENCE, wait_until
 
+ROOT = Path(__file__).parents[3]
 SIDES = ("mqlake", "rocketmq")
 
 
@@ -45,10 +46,11 @@ def started_console(directory: Path, names: str, options: Sequence[str] = ()) ->
     directory.mkdir(parents=True, exist_ok=True)
     (port,) = free_ports(1)
     log = directory / "console.log"
-    command = [sys.executable, "-m", "mqlake", "console", "-n", names, "--port", str(port)]
+    command = [sys.executable, "-m", "tests.peer.console.patient", "console"]
+    command += ["-n", names, "--port", str(port)]
     command += ["--broker-timeout", str(PATIENCE)]  # A busy machine's broker is not silent.
     with log.open("w") as errors:
-        process = subprocess.Popen([*command, *options], stderr=errors)
+        process = subprocess.Popen([*command, *options], stderr=errors, cwd=ROOT)
 
     def is_started() -> bool:
         assert process.poll() is None, log.read_text()[-2000:]

@@ -55,7 +55,6 @@ def listed(page: Browser, url: str) -> list[str]:
 
 
 def test_a_topic_from_its_creation_to_its_end(page: Browser, console: ConsoleSite) -> None:
-    page.size(1280)
     page.open(f"{console.url}/topics/new")
     submit(page, "/topics/save", "Fresh was created", topic="Fresh")
     page.open(f"{console.url}/topics/topic?topic=Fresh")
@@ -71,7 +70,6 @@ def test_a_topic_from_its_creation_to_its_end(page: Browser, console: ConsoleSit
 
 
 def test_a_group_from_its_creation_to_its_end(page: Browser, console: ConsoleSite) -> None:
-    page.size(1280)
     page.open(f"{console.url}/groups/new")
     submit(page, "/groups/save", "fresh-group", group="fresh-group")
     group = f"{console.url}/groups/group?group=fresh-group"
@@ -84,7 +82,6 @@ def test_a_group_from_its_creation_to_its_end(page: Browser, console: ConsoleSit
 
 
 def test_the_offsets_of_a_group_are_changed(page: Browser, console: ConsoleSite) -> None:
-    page.size(1280)
     group = f"{console.url}/groups/group?group=billing"
     page.open(group)
     submit(page, "/groups/copy", IDLE, target=IDLE, topic=ORDERS)
@@ -107,7 +104,6 @@ def open_message(page: Browser, console: ConsoleSite, topic: str, key: str) -> N
 
 
 def test_a_dead_letter_is_delivered_to_its_group_again(page: Browser, console: ConsoleSite) -> None:
-    page.size(1280)
     assert DEAD not in console.content.handled
     open_message(page, console, f"%25DLQ%25{SHIPPING}", DEAD)
     submit(page, "/messages/resend", f"A copy was sent to group {SHIPPING}")
@@ -115,7 +111,6 @@ def test_a_dead_letter_is_delivered_to_its_group_again(page: Browser, console: C
 
 
 def test_one_consumer_consumes_a_message_now(page: Browser, console: ConsoleSite) -> None:
-    page.size(1280)
     open_message(page, console, PARCELS, HANDLED)
     page.wait_for(f"{SHIPPING} has consumed it")
     before = console.content.handled.count(HANDLED)
@@ -138,7 +133,6 @@ def choose(page: Browser, path: Path) -> str:
 def test_a_body_is_read_by_an_uploaded_schema(
     page: Browser, console: ConsoleSite, tmp_path: Path
 ) -> None:
-    page.size(1280)
     (tmp_path / "shop.desc").write_bytes(descriptors())
     (tmp_path / "other.avsc").write_text('"long"')
     (tmp_path / "large.desc").write_bytes(bytes((1 << 20) + 1))
