@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -29,7 +29,7 @@ class KnownClient:
         self.asked: asyncio.Queue[Command] = asyncio.Queue()
         self._client = RemotingClient(dict.fromkeys(codes, self._answer), connect_timeout=PATIENCE)
 
-    def _answer(self, _peer: Peer, asked: Command) -> Command:
+    def _answer(self, _peer: Peer, asked: Command) -> Command | Coroutine[Any, Any, Command]:
         self.asked.put_nowait(asked)
         return response(asked, self._codes[asked.code])
 

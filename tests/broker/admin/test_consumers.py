@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from mqlake.protocol.bodies.stats import (
 )
 from mqlake.protocol.body import decode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, response
 from mqlake.protocol.headers.admin import (
     BrokerConsumeStatsHeader,
     CloneOffsetHeader,
@@ -34,9 +36,10 @@ from mqlake.protocol.headers.admin import (
     TopicGroupHeader,
     TopicNameHeader,
 )
+from mqlake.remoting.connection import Peer
 from tests import simulated
 from tests.broker.admin.asking import done, refused, wanted
-from tests.broker.clients_of import known_client
+from tests.broker.clients_of import KnownClient, known_client
 from tests.broker.running import Running, running, to
 
 
@@ -216,5 +219,39 @@ def test_questions_are_passed_on_to_a_consumer(tmp_path: Path) -> None:
                 wrong = ConsumerHeader(consumer_group="g", client_id="c1", msg_id="xyz")
                 code = RequestCode.CONSUME_MESSAGE_DIRECTLY
                 await refused(broker, code, wrong, match="")
+
+    simulated.run(check())
+
+
+class Silent(KnownClient):
+    """A client that never answers."""
+
+    async def _answer(self, _peer: Peer, asked: Command) -> Command:
+        self.asked.put_nowait(asked)
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+class Exact(KnownClient):
+    """A client that says where it is."""
+
+    def _answer(self, _peer: Peer, asked: Command) -> Command:
+        return response(asked, body=b'{"messageQueueTable":{{"queueId":0}:7}}')
+
+
+def test_a_consumer_that_does_not_answer_hides_the_offsets_of_no_other(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(tmp_path) as broker:
+            await prepare(broker)
+            code = RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT
+            clients = {"c1": Silent(broker, {code: 0}), "c2": Exact(broker, {code: 0})}
+            for name, client in clients.items():
+                await client.beat(name, "", "g")
+            header = ConsumerStatusHeader(topic="Orders", group="g")
+            answer = await done(broker, RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, header)
+            assert bytes(answer.body) == b'{"consumerTable":{"c2":{{"queueId":0}:7}}}'
+            assert clients["c1"].asked.qsize() == 1
+            for client in clients.values():
+                await client.close()
 
     simulated.run(check())

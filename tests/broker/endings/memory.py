@@ -8,13 +8,13 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-_PLAIN = (int, float, bool, bytes, bytearray, memoryview, type(None), type, types.ModuleType)
+_PLAIN = (int, float, bool, memoryview, type(None), type, types.ModuleType)
 _MAPPINGS = (dict, types.MappingProxyType)
 _SEQUENCES = (list, tuple, set, frozenset, deque)
 
 
 def mentions(roots: dict[str, object], text: str) -> list[str]:
-    """Return the paths from the roots to strings that contain a text, and the strings.
+    """Return the paths from the roots to texts and bytes that contain a text, and what they are.
 
     Each object is visited once.
 
@@ -29,6 +29,10 @@ def mentions(roots: dict[str, object], text: str) -> list[str]:
         if isinstance(value, str):
             if text in value:
                 found.append(f"{path} = {value}")
+            continue
+        if isinstance(value, bytes | bytearray):
+            if text.encode() in value:
+                found.append(f"{path} = {bytes(value)[:80]!r}")
             continue
         if isinstance(value, _PLAIN) or id(value) in seen:
             continue

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -19,6 +21,7 @@ from mqlake.protocol.header import Header
 from mqlake.protocol.headers.offsets import UpdateConsumerOffsetHeader
 from mqlake.protocol.headers.pop import NotificationHeader
 from mqlake.remoting.client import RemotingClient
+from tests.auth.requests import EXAMPLES
 from tests.broker.admin.asking import done
 from tests.broker.endings.memory import mentions
 from tests.broker.endings.world import World
@@ -26,6 +29,18 @@ from tests.broker.pop.popping import header, until_waiting
 from tests.broker.running import PATIENCE
 
 TOPIC, GROUP = "TopicThatEnds", "GroupThatEnds"
+
+_NAMES = {"t": TOPIC, "g": GROUP, "%RETRY%g": f"%RETRY%{GROUP}"}
+_LEFT_OUT = frozenset(
+    (
+        RequestCode.DELETE_TOPIC_IN_BROKER,
+        RequestCode.DELETE_TOPIC_IN_BROKER_LIST,
+        RequestCode.DELETE_SUBSCRIPTIONGROUP,
+        RequestCode.DELETE_SUBSCRIPTION_GROUP_LIST,
+        RequestCode.NOTIFY_BROKER_ROLE_CHANGED,
+    )
+)
+"""Codes of which no request is sent before the deletion."""
 
 EXPLAINED = {
     r"Clients\.|ConsumerGroup\.|Client\.|Members\.": "clients that are connected; their "
@@ -37,6 +52,7 @@ EXPLAINED = {
     rf"TopicTable\..*%RETRY%{GROUP}(?!_)": "the retry topic of pulled messages, as in RocketMQ",
     r"InFlight\._by_time": "pops that are forgotten, until they would be due",
     r"Incarnations\.": "the table that says that the topic or the group was deleted",
+    r"_RouteCache\._known": "the route of a topic, as a name server answered seconds ago",
     r"ConsumerOffsetTable\._restarts": "running consumers begin the topic anew",
     r"Log\b|Segment|Copies|CopiedAhead|Buffer": "records of the log",
 }
@@ -66,7 +82,29 @@ async def _use(world: World) -> None:
         consumer_group=GROUP, topic=TOPIC, queue_id=1, commit_offset=1
     )
     await done(world.broker, RequestCode.UPDATE_CONSUMER_OFFSET, offset)
+    await _ask_everything(world)
     await world.broker.runtime.slices.finish(world.broker.state.stats.look())
+
+
+async def _ask_everything(world: World) -> None:
+    """Send one request of each code that names the two, whether it succeeds or not."""
+    for code, example in EXAMPLES.items():
+        if code in _LEFT_OUT:
+            continue
+        asked = request(code, _named(dict(example.fields)))
+        asked.body = b"" if example.body is None else json.dumps(_named(example.body)).encode()
+        await world.client.request(world.address, asked, PATIENCE)
+    thresholds = f"{GROUP}=5\n".encode()
+    await done(world.broker, RequestCode.UPDATE_COLD_DATA_FLOW_CTR_CONFIG, None, thresholds)
+
+
+def _named(value: Any) -> Any:
+    """Return an example with the names of this test."""
+    if isinstance(value, dict):
+        return {key: _named(each) for key, each in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_named(each) for each in cast("list[Any]", value)]
+    return _NAMES.get(value, value) if isinstance(value, str) else value
 
 
 async def _wait(world: World, client: RemotingClient, code: int, asked: Header) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -36,6 +38,12 @@ Later = Answer | Coroutine[Any, Any, Answer]
 
 _PATIENCE = 10.0
 """Seconds within which a consumer must answer (upstream: `Broker2Client.callClient`)."""
+_AT_ONCE = 16
+"""Consumers that are asked for their offsets at the same time."""
+_MOST_BYTES = 8 << 20
+"""Maximum bytes of the offsets of all consumers of a group."""
+
+_log = logging.getLogger(__name__)
 
 
 class ConnectionAdmin:
@@ -166,28 +174,42 @@ class ConnectionAdmin:
         if group is None:
             reason = f"No Any Consumer online in the consumer group: [{header.group}]"
             raise RemotingError(ResponseCode.CONSUMER_NOT_ONLINE, reason)
-        table: dict[str, msgspec.Raw] = {}
-        for client in list(group):
-            if header.client_addr and client.client_id != header.client_addr:
-                continue
-            fields = {"topic": header.topic, "group": header.group}
-            code = RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT
-            answer = await client.peer.request(request(code, fields), _PATIENCE)
-            if answer.code == ResponseCode.SUCCESS and answer.body:
-                table[client.client_id] = _queues_of(answer.body)
-        body = b"".join(
-            (
-                b'{"consumerTable":{',
-                b",".join(encode_body(name) + b":" + bytes(each) for name, each in table.items()),
-                b"}}",
-            )
-        )
-        return response(asked, body=body)
+        wanted = header.client_addr
+        clients = [each for each in group if not wanted or each.client_id == wanted]
+        self._check_room(len(clients) - 1)
+        fields, parts, size = {"topic": header.topic, "group": header.group}, list[bytes](), 0
+        end = asyncio.get_running_loop().time() + _PATIENCE
+        for at in range(0, len(clients), _AT_ONCE):
+            seconds = end - asyncio.get_running_loop().time()
+            if seconds <= 0:
+                break
+            asks = (_offsets_of(each, fields, seconds) for each in clients[at : at + _AT_ONCE])
+            found = [part for part in await asyncio.gather(*asks) if part is not None]
+            parts += found
+            size += sum(map(len, found))
+            if size > _MOST_BYTES:
+                reason = f"the answer would have more than {_MOST_BYTES} bytes: name one client"
+                raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
+        return response(asked, body=b'{"consumerTable":{%s}}' % b",".join(parts))
 
 
-def _queues_of(body: Body) -> msgspec.Raw:
+async def _offsets_of(client: Client, fields: dict[str, str], seconds: float) -> bytes | None:
+    """Return a consumer's offsets as a member of a table; None if it does not answer in time, or
+    has none.
+    """
+    question = request(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, fields)
+    try:
+        answer = await client.peer.request(question, seconds)
+    except (RequestTimeoutError, ConnectionFailedError) as error:
+        _log.info("consumer %s does not say its offsets: %s", client.client_id, error)
+        return None
+    if answer.code != ResponseCode.SUCCESS or not answer.body:
+        return None
+    return encode_body(client.client_id) + b":" + _queues_of(answer.body)
+
+
+def _queues_of(body: Body) -> bytes:
     """Return the table of queues in a consumer's answer, unchanged."""
     text = bytes(body)
     start = text.find(b'"messageQueueTable":')
-    inner = text[start + len(b'"messageQueueTable":') : text.rfind(b"}")] if start >= 0 else b"{}"
-    return msgspec.Raw(inner)
+    return text[start + len(b'"messageQueueTable":') : text.rfind(b"}")] if start >= 0 else b"{}"

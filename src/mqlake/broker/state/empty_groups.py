@@ -76,6 +76,8 @@ class EmptyGroups:
                 if timeout and now - since >= timeout:
                     self._remove(name)
             yield
+        for name in [name for name in self._since if name not in self._groups]:
+            del self._since[name]
         if self._removed > before:
             _log.info(
                 "%d groups held nothing for %d ms (emptyGroupExpiredTimeout) and are removed",
@@ -109,6 +111,15 @@ class EmptyGroups:
         self._groups.remove(name)
         self._topics.remove(naming.retry_topic(name))
         self._removed += 1
+
+    def topic_ended(self, topic: str) -> Job[None]:  # noqa: ARG002
+        """Topics are not empty groups."""
+        yield from ()
+
+    def group_ended(self, group: str) -> Job[None]:
+        """Forget since when a group was empty: one of the same name begins again."""
+        self._since.pop(group, None)
+        yield from ()
 
     def left(self, group: str) -> None:
         """Note that a group has lost its last consumer."""
