@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ast
 import inspect
+import os
+import re
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -54,35 +56,29 @@ suppress_warnings = [
     "toc.not_included",
 ]
 
-NAVIGATION = {
-    "Tutorial": ["docs/quickstart", "examples/README"],
-    "How-to guides": ["docs/how-to/*", "docs/celery", "docs/taskiq", "docs/arrow-table"],
-    "Reference": [
-        "docs/cli",
-        "docs/admin",
-        "docs/mqadmin",
-        "docs/broker",
-        "docs/broker-settings",
-        "docs/proxy-settings",
-        "docs/requests",
-        "docs/name-server",
-        "docs/client",
-        "docs/spark-*",
-        "docs/kafka*",
-        "docs/typed-bodies",
-        "docs/follow",
-        "docs/live-store",
-        "docs/store-reader",
-        "docs/formats/README",
-        "docs/formats/*",
-        "docs/formats/kafka/*",
-        "docs/glossary",
-        "build/api/index",
-    ],
-    "Explanation": ["docs/compare", "docs/life", "docs/architecture", "docs/*"],
-    "Project": ["CONTRIBUTING", "SECURITY", "CHANGELOG"],
-}
-"""What the side bar lists under each heading; a page is listed where it is named first."""
+_HEADING = re.compile(r"^(#{2,3}) (.+)$")
+_PAGE = re.compile(r"^\| \[[^]]+\]\(([^)#]+)\.md\) \|")
+
+
+def navigation(index: str) -> dict[str, list[str]]:
+    """Return what the side bar lists under each heading: the pages of the index, in its order.
+
+    Args:
+        index: the text of docs/README.md, in which each page is a row of a table.
+    """
+    found: dict[str, list[str]] = {"Documentation": ["docs/README", "docs/glossary"]}
+    chapter = caption = ""
+    for line in index.splitlines():
+        if heading := _HEADING.match(line):
+            chapter = heading[2] if heading[1] == "##" else chapter
+            caption = heading[2] if heading[1] == "##" else f"{chapter}: {heading[2]}"
+        elif page := _PAGE.match(line):
+            name = os.path.normpath(f"docs/{page[1]}")
+            below = ["docs/formats/*", "docs/formats/kafka/*"] * (name == "docs/formats/README")
+            found.setdefault(caption, []).extend((name, *below))
+    found["Python API"] = ["build/api/index"]
+    found["Project"] = ["CONTRIBUTING", "SECURITY", "CHANGELOG"]
+    return found
 
 
 def exported(package: Path) -> list[str]:
@@ -124,7 +120,8 @@ def write_reference(_app: Sphinx) -> None:
 def add_navigation(_app: Sphinx, page: str, text: list[str]) -> None:
     """Add the side bar to the first page."""
     if page == root_doc:
-        for caption, patterns in NAVIGATION.items():
+        index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+        for caption, patterns in navigation(index).items():
             tree = ["```{toctree}", ":hidden:", ":glob:", f":caption: {caption}", "", *patterns]
             text[0] += "\n" + "\n".join([*tree, "```", ""])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 from mqlake.broker.broker import Broker
@@ -87,3 +88,13 @@ def test_the_intervals_are_the_defaults() -> None:
     assert f"every {now.flush_consume_queue_thorough_interval // 1000} seconds" in text()
     assert f"every {now.flush_interval_commit_log} ms if {log} KiB wait" in text()
     assert f"every {now.flush_commit_log_thorough_interval // 1000} seconds (" in text()
+
+
+def test_the_layers_are_those_of_the_contract() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contract, *_ = project["tool"]["importlinter"]["contracts"]
+    wanted = [set(re.findall(r"mqlake\.(\w+)", line)) for line in contract["layers"]]
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    block = page.partition("## Layers\n")[2].split("```")[1]
+    listed = [re.split(r"  +", line)[0] for line in block.strip().splitlines()]
+    assert [set(line.split(" · ")) for line in listed] == wanted

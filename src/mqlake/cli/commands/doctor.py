@@ -1,4 +1,4 @@
-"""Check what this machine has for mqlake, and say what is missing and how to mend it.
+"""Check what this machine lacks for mqlake, and say how to install or fix it.
 
 The command checks Python, the packages of each extra, the compiled kernels, Java, the default
 ports, the disk of a store (its room, and how long a sync takes), and the limit of open files. With
@@ -48,7 +48,7 @@ def doctor(
     ] = False,
     json: shared.Json = False,
 ) -> int:
-    """Check what this machine has for mqlake, and say how to mend what is missing."""
+    """Check what this machine lacks for mqlake, and say how to install or fix it."""
     is_watched = spark or sys.stderr.isatty()
     what = "checking this machine"
     what += f" and the name servers {namesrv}" if namesrv else ""

@@ -2,10 +2,10 @@
 
 It keeps nothing, so any number of proxies may run side by side. The brokers may be mqlake's or
 RocketMQ's. A broker with `--grpc-port` serves these clients itself and needs no proxy. `--set`
-takes the settings of docs/grpc.md, under the names of RocketMQ's `rmq-proxy.json`. Without
-`--bind`, only clients on this machine can connect. The options of `mqlake` about TLS, and its
-environment variables for the user, apply to the connections to name servers and brokers. Log lines
-go to stderr.
+takes the settings of docs/proxy-settings.md, which have the names of RocketMQ's `rmq-proxy.json`.
+Without `--bind`, only clients on this machine can connect. The options of `mqlake` about TLS, and
+its environment variables for the user, apply to the connections to name servers and brokers. Log
+lines go to stderr.
 """
 
 from __future__ import annotations

@@ -169,7 +169,7 @@ def copy_acl(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Copy users' permissions to another broker, which must have these users."""
+    """Copy the permissions of users to a broker that has these users."""
     from mqlake.admin import acls
 
     copied = run(names, lambda admin: acls.copy(admin, source, target, _parts(subjects)))
