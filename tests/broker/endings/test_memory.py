@@ -29,8 +29,9 @@ from tests.broker.pop.popping import header, until_waiting
 from tests.broker.running import PATIENCE
 
 TOPIC, GROUP = "TopicThatEnds", "GroupThatEnds"
+CLIENT, PRODUCERS = "ClientThatEnds", "ProducersThatEnd"
 
-_NAMES = {"t": TOPIC, "g": GROUP, "%RETRY%g": f"%RETRY%{GROUP}"}
+_NAMES = {"t": TOPIC, "g": GROUP, "%RETRY%g": f"%RETRY%{GROUP}", "c": CLIENT, "p": PRODUCERS}
 _LEFT_OUT = frozenset(
     (
         RequestCode.DELETE_TOPIC_IN_BROKER,
@@ -82,18 +83,18 @@ async def _use(world: World) -> None:
         consumer_group=GROUP, topic=TOPIC, queue_id=1, commit_offset=1
     )
     await done(world.broker, RequestCode.UPDATE_CONSUMER_OFFSET, offset)
-    await _ask_everything(world)
+    await _ask_everything(world, world.client)
     await world.broker.runtime.slices.finish(world.broker.state.stats.look())
 
 
-async def _ask_everything(world: World) -> None:
+async def _ask_everything(world: World, client: RemotingClient) -> None:
     """Send one request of each code that names the two, whether it succeeds or not."""
-    for code, example in EXAMPLES.items():
-        if code in _LEFT_OUT:
-            continue
+    # Clients that have left are known again: the last request is a heartbeat.
+    for code in (*(code for code in EXAMPLES if code not in _LEFT_OUT), RequestCode.HEART_BEAT):
+        example = EXAMPLES[code]
         asked = request(code, _named(dict(example.fields)))
         asked.body = b"" if example.body is None else json.dumps(_named(example.body)).encode()
-        await world.client.request(world.address, asked, PATIENCE)
+        await client.request(world.address, asked, PATIENCE)
     thresholds = f"{GROUP}=5\n".encode()
     await done(world.broker, RequestCode.UPDATE_COLD_DATA_FLOW_CTR_CONFIG, None, thresholds)
 
@@ -161,5 +162,30 @@ def test_nothing_has_the_name_of_what_was_deleted(tmp_path: Path, name: str) -> 
             await world.settle()
             left = _unexplained(world, name)
             assert not left, "\n".join(left)
+
+    asyncio.run(test())
+
+
+def test_nothing_has_the_name_of_a_client_that_has_left(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with World(tmp_path) as world:
+            await world.create(TOPIC, GROUP)
+            client = RemotingClient(connect_timeout=PATIENCE)
+            await _ask_everything(world, client)
+            (peer,) = (
+                each.peer
+                for group in world.broker.state.clients.consumers.values()
+                for each in group
+                if each.client_id == CLIENT
+            )
+            names = CLIENT, PRODUCERS, peer.address
+            for name in names:
+                assert mentions(_of_world(world), name), f"nothing knows {name}"
+            await client.close()
+            await world.later(120)
+            await world.settle()
+            for name in names:
+                left = mentions(_of_world(world), name)
+                assert not left, "\n".join(left)
 
     asyncio.run(test())
