@@ -1,4 +1,4 @@
-"""One class of RocketMQ's tests in a JVM of its own, method by method, with a limit for each."""
+"""Classes of RocketMQ's tests in a JVM of their own, method by method, with a limit for each."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import IO
 
 from mqlake.spark.launch import QUICK_START
 from tests.peer.java_build import build
+from tests.peer.java_start import java
 from tests.peer.rocketmq_store import OPENED
 
 SOURCE = Path(__file__).parents[1] / "rocketmq_it"
@@ -56,7 +57,8 @@ class JavaClass:
     """A class of tests, and how its JVM is started.
 
     Args:
-        name: without the package that all of them share.
+        name: without the package that all of them share; or several names, separated by commas, of
+            classes whose methods have different names.
         directory: for the JVM's files.
         log: the file for what it prints.
         properties: system properties that name the servers; without them the tests start
@@ -85,8 +87,8 @@ class JavaClass:
         opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in packages]
         given = [f"-D{key}={value}" for key, value in values.items()]
         options = ["-Xms128m", "-Xmx1g", *QUICK_START, *opens, *given]
-        path = ":".join(paths)
-        self._command = ["java", *options, "-cp", path, "mqlake.it.Methods", _PACKAGE + name]
+        names = ",".join(_PACKAGE + each for each in name.split(","))
+        self._command = java(":".join(paths), options, "mqlake.it.Methods", names)
         self._log = log
         self._act = act
         self._process: subprocess.Popen[str] | None = None

@@ -28,7 +28,7 @@ class Servers:
     """Runs classes one after the other.
 
     Processes of mqlake serve several classes; new ones take their place after a class that changed
-    settings or failed. Java's brokers live and end with the JVM of each class.
+    settings or failed. Java's brokers live and end with the JVM that runs a class.
     """
 
     def __init__(self, side: str, directory: Path, logs: Path) -> None:

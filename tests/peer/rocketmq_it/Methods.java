@@ -10,16 +10,23 @@ import org.junit.runner.manipulation.Filter;
 import org.junit.runner.notification.Failure;
 import org.junit.runner.notification.RunListener;
 
-/** Runs the tests of one class, or those of its methods that are named, and tells how each ended. */
+/**
+ * Runs the tests of classes, whose names are separated by commas, or those of their methods that are named, and tells
+ * how each ended.
+ */
 public final class Methods extends RunListener {
     private final Set<String> failed = new HashSet<>();
     private long began;
 
     public static void main(String[] arguments) throws Exception {
         Harness.begin();
-        Class<?> tests = Class.forName(arguments[0]);
+        String[] names = arguments[0].split(",");
+        Class<?>[] tests = new Class<?>[names.length];
+        for (int i = 0; i < names.length; i++) {
+            tests[i] = Class.forName(names[i]);
+        }
         Set<String> wanted = new HashSet<>(Arrays.asList(arguments).subList(1, arguments.length));
-        Request request = Request.aClass(tests);
+        Request request = tests.length == 1 ? Request.aClass(tests[0]) : Request.classes(tests);
         if (!wanted.isEmpty()) {
             request = request.filterWith(new Only(wanted));
         }
