@@ -55,6 +55,8 @@ _FENCE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 def additions(source: str) -> Iterator[tuple[int, str]]:
     """Yield the line and the name of each use of what 3.11.0 lacks."""
     names = {name: module for module, among in NAMES.items() for name in among}
+    if not any(word in source for word in (*names, *ARGUMENTS)):
+        return  # Parsing takes far longer than searching.
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.Attribute(attr=name) if name in names:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 from mqlake.formats.record import Record, decode
 from mqlake.storage.protocol import OwnedDirectory
@@ -79,3 +79,13 @@ class Appending:
 def message(**changes: object) -> Message:
     """Return a message of topic T."""
     return Message(**({"topic": "T", "body": b"body"} | changes))  # type: ignore[arg-type]
+
+
+def optimized(kernel: Any) -> list[str]:
+    """Return LLVM's optimized code of each signature of a kernel.
+
+    Numba's own `inspect_llvm` shows none of what was loaded from a cache.
+    """
+    made = kernel.overloads.values()
+    assert made, "not compiled yet"
+    return [str(one.library._get_module_for_linking()) for one in made]
