@@ -19,7 +19,9 @@ from tests.budget.report import too_long
 from tests.budget.requests import BROKER, NAME_SERVER
 
 SHARE = 16
-"""In `make test`, tables have a sixteenth of what the limits allow; topics have all queues."""
+"""In `make test`, tables have a sixteenth of what the limits allow; topics have all queues, and a
+quarter of them has messages.
+"""
 ALLOWANCE = 4
 """How often the budget a piece may take in `make test`. Messages of 4 MiB are copied and checked in
 nearly the whole budget on an idle machine, and other tests compete for its memory. Work without a
