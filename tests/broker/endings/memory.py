@@ -59,7 +59,7 @@ def _inside(value: Any) -> Iterator[tuple[str, object]]:
                 yield "()", cell.cell_contents
             except ValueError:
                 continue  # It is not assigned yet.
-    elif type(value).__module__.startswith("mqlake."):
+    elif str(type(value).__module__).startswith("mqlake."):
         yield from _attributes(value)
 
 
