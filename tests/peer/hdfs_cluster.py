@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mqlake.spark.launch import QUICK_START
 from tests.peer.java_build import build
+from tests.peer.java_start import java
 
 SOURCE = Path(__file__).parent / "hdfs"
 _STARTED = "port "
@@ -28,10 +29,11 @@ class Hdfs:
         """
         directory.mkdir(parents=True)
         log = directory / "hdfs.log"
-        command = ["java", *QUICK_START, "-Xmx512m", "-cp", build(SOURCE), "Hdfs"]
+        options = [*QUICK_START, "-Xmx512m"]
+        command = java(build(SOURCE), options, "Hdfs", directory / "data")
         with log.open("w") as errors:
             self._process = subprocess.Popen(
-                [*command, str(directory / "data")],
+                command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,

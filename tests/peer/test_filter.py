@@ -16,6 +16,7 @@ from mqlake.broker.filter.sql92.tokens import ExpressionError
 from mqlake.spark.launch import QUICK_START
 from tests.broker.filter.expressions import expression, properties
 from tests.peer.java_build import JavaMissingError, build
+from tests.peer.java_start import java
 
 pytestmark = pytest.mark.peer
 
@@ -34,7 +35,7 @@ def theirs(questions: list[tuple[str, dict[str, str]]]) -> list[str]:
         "\t".join((text, *(word for pair in found.items() for word in pair)))
         for text, found in questions
     ]
-    command = ["java", *QUICK_START, "-cp", path, "Filter"]
+    command = java(path, QUICK_START, "Filter")
     done = subprocess.run(command, input="\n".join(lines).encode(), capture_output=True, check=True)
     return done.stdout.decode().splitlines()
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from mqlake.errors import StoreError
+from mqlake.spark.launch import QUICK_START
 from mqlake.storage.local import LocalDirectory
 from mqlake.storage.owner_lock import OwnerLock
 
@@ -28,7 +29,7 @@ pytestmark = [
 @contextmanager
 def java_owner(lock: Path, part: str) -> Generator[tuple[str, int]]:
     """Try to take the lock in Java; yield the answer and the process id."""
-    command = ["java", str(PROGRAM), str(lock), part]
+    command = ["java", *QUICK_START, str(PROGRAM), str(lock), part]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         yield process.stdout.readline().decode().strip(), process.pid

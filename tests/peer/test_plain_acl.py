@@ -24,10 +24,12 @@ from mqlake.spark.launch import QUICK_START
 from mqlake.testing import broker
 from tests.auth.test_plain import home as home_of_broker
 from tests.peer.java_build import JavaMissingError, build
+from tests.peer.java_start import java
 from tests.peer.rocketmq_client import NEWEST_4
 
 pytestmark = [pytest.mark.peer, pytest.mark.timeout(600)]
 
+MQADMIN = "org.apache.rocketmq.tools.command.MQAdminStartup"
 SOURCE = Path(__file__).parent / "rocketmq_plain_acl"
 PREFIX = "org.apache.rocketmq.acl.common.AclException: "
 FILES, REQUESTS = 60, 80
@@ -150,7 +152,7 @@ def test_every_verdict_is_rocketmqs(tmp_path: Path, seed: int) -> None:
             lines.append(line(command, peer))
             expected.append((lines[-1], mine(rules, command, peer)))
     done = subprocess.run(
-        ["java", "-Xmx256m", *QUICK_START, f"-Duser.home={tmp_path}", "-cp", path, "Verdicts"],
+        java(path, ["-Xmx256m", *QUICK_START, f"-Duser.home={tmp_path}"], "Verdicts"),
         input="\n".join(lines) + "\n",
         capture_output=True,
         text=True,
@@ -206,11 +208,9 @@ def test_mqadmin_changes_the_files(tmp_path: Path) -> None:
 
         def run(name: str, *command: str) -> str:
             options = ["-Xmx256m", *QUICK_START, f"-Drocketmq.home.dir={tmp_path / name}"]
-            options += [f"-Duser.home={tmp_path}", "-cp", path]
-            words = ["java", *options, "org.apache.rocketmq.tools.command.MQAdminStartup"]
-            done = subprocess.run(
-                [*words, *command, *at], capture_output=True, text=True, check=False, timeout=300
-            )
+            options.append(f"-Duser.home={tmp_path}")
+            words = java(path, options, MQADMIN, *command, *at)
+            done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=300)
             return done.stdout + done.stderr
 
         add = ["updateAclConfig", "-a", "account-7", "-s", "secret-of-seven", "-t", "T=PUB|SUB"]

@@ -25,6 +25,7 @@ from mqlake.spark.launch import QUICK_START
 from mqlake.testing import broker
 from tests.client.servers import create_topic
 from tests.peer.java_build import JavaMissingError, build
+from tests.peer.java_start import java
 from tests.peer.rocketmq_client import NEWEST, NEWEST_4
 from tests.peer.rocketmq_cluster import Cluster
 from tests.query.live import rows as of_cluster
@@ -63,7 +64,7 @@ def consumed(path: str, names: str, topic: str, directory: Path) -> list[Row]:
     """Let Java clients send and consume; return what was consumed, by physical offset."""
     options = [*QUICK_START, "-Xmx256m", f"-Duser.home={directory}"]
     options += ["-Drocketmq.client.logUseSlf4j=false"]
-    command = ["java", *options, "-cp", path, "Rows", names, topic]
+    command = java(path, options, "Rows", names, topic)
     with (directory / f"{topic}.stderr").open("wb") as errors:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=errors, check=True)
     by_offset = {row["physicalOffset"]: row for row in json.loads(done.stdout)}

@@ -14,11 +14,12 @@ from mqlake.client.consumer.settings import ConsumerSettings
 from mqlake.testing import RunningBroker, broker
 from tests.peer.java_build import JavaMissingError
 from tests.peer.rocketmq_client import NEWEST, NEWEST_4, Clients
-from tests.peer.rocketmq_cluster import Cluster
+from tests.peer.rocketmq_cluster import CALM, PATIENT, QUICK, Cluster
 from tests.tls.certificates import Authority
 
 pytestmark = pytest.mark.peer
-QUIET = ("-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+SECURE = (*QUICK, "-Dtls.server.mode=enforcing", "-Dtls.enable=true")
+CALM_CLUSTER = {**CALM, **PATIENT}
 
 
 def properties(directory: Path, values: Mapping[str, object]) -> Path:
@@ -34,7 +35,7 @@ def running(authority: Authority) -> Iterator[RunningBroker]:
         yield running
 
 
-@pytest.mark.parametrize("version", [NEWEST, NEWEST_4])
+@pytest.mark.parametrize("version", [NEWEST, pytest.param(NEWEST_4, marks=pytest.mark.nightly)])
 def test_javas_clients_with_a_certificate(
     running: RunningBroker, authority: Authority, tmp_path: Path, version: str
 ) -> None:
@@ -79,9 +80,9 @@ def test_mqlakes_clients_with_javas_broker(authority: Authority, tmp_path: Path)
             "tls.client.trustCertPath": authority.ca,
         },
     )
-    options = ("-Dtls.server.mode=enforcing", "-Dtls.enable=true", f"-Dtls.config.file={file}")
+    options = (*SECURE, f"-Dtls.config.file={file}")
     try:
-        cluster = Cluster(tmp_path, tmp_path / "store", {}, (*QUIET, *options))
+        cluster = Cluster(tmp_path, tmp_path / "store", CALM_CLUSTER, options)
     except JavaMissingError as error:
         pytest.skip(str(error))
     cluster.start()
@@ -91,10 +92,10 @@ def test_mqlakes_clients_with_javas_broker(authority: Authority, tmp_path: Path)
         cluster.kill()
 
 
+@pytest.mark.nightly  # Java makes keys for its servers: ten seconds of processor time
 def test_mqlakes_clients_with_javas_self_signed_certificate(tmp_path: Path) -> None:
-    options = ("-Dtls.server.mode=enforcing", "-Dtls.enable=true")
     try:
-        cluster = Cluster(tmp_path, tmp_path / "store", {}, (*QUIET, *options))
+        cluster = Cluster(tmp_path, tmp_path / "store", CALM_CLUSTER, SECURE)
     except JavaMissingError as error:
         pytest.skip(str(error))
     cluster.start()
