@@ -134,6 +134,18 @@ def test_expressions_are_pushed_down() -> None:
     assert pushed(either) == (Between("queueId", 1, 7),)
 
 
+def test_what_turns_out_to_be_impossible_leaves_other_values_possible() -> None:
+    """Arrow finds that no value of the first range is possible only once it is divided."""
+    never = (field("queueOffset") < 100) & (field("queueOffset") > 200)
+    (found,) = pushed(never | (field("queueOffset") == 10**15))
+    assert found.low <= 10**15 <= found.high
+    (found,) = pushed(never | (field("queueOffset") == 50))
+    assert found.low <= 50 <= found.high
+    late = (field("queueOffset") > 2**62) & (field("queueOffset") < 2**62 - 100)
+    (found,) = pushed(late | (field("queueOffset") == 50))
+    assert found.low <= 50 <= found.high
+
+
 def test_expressions_that_narrow_nothing() -> None:
     assert pushed(field("topic").is_valid()) == ()
     assert pushed(pc.starts_with(field("uniqKey"), "7F")) == ()

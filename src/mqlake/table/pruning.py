@@ -100,18 +100,24 @@ def _hull(expression: Any, column: str, low: int, high: int) -> Interval:
 
 
 def _edge(expression: Any, column: str, within: Interval, side: int) -> int | None:
-    """Return the least (`side` 0) or the greatest (-1) possible value; None if none is possible."""
+    """Return a bound of the possible values: no lesser (`side` 0) or greater (-1) one is possible.
+
+    None if no value is possible. Arrow may find out only for a part of a range that no value in it
+    is possible: then the bound is less narrow.
+    """
     if _possible(expression, [_is_in(column, (within[side], within[side]))]):
         return within[side]
+    is_whole = True
     while within[0] < within[1]:
         step = -(-(within[1] - within[0] + 1) // _PARTS)
         starts = range(within[0], within[1] + 1, step)
         ranges = [(start, min(start + step - 1, within[1])) for start in starts]
         alive = _possible(expression, [_is_in(column, one) for one in ranges])
         if not alive:
-            return None
-        within = ranges[alive[side]]
-    return within[0]
+            # Values may be possible in the other ranges, which were left out before.
+            return None if is_whole else within[side]
+        within, is_whole = ranges[alive[side]], False
+    return within[side]
 
 
 def _is_in(column: str, values: Interval) -> Any:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from mqlake.errors import FormatError, JobError
 from mqlake.query.bodies import registry as registry_module
+from mqlake.query.bodies.avro import AvroBodies
 from mqlake.spark.bodies.avro import AvroRecipe
 from mqlake.spark.bodies.rows import decode_all
 from tests.spark.bodies.registry import running
@@ -140,6 +141,40 @@ def test_what_cannot_be_resolved_is_a_fault(reader: Any, writer: Any, value: Any
 def test_schemas_without_columns_are_refused(schema: str, message: str) -> None:
     with pytest.raises(FormatError, match=message):
         AvroRecipe(schema, schema, None, framed=False).columns()
+
+
+def test_decimals_of_too_many_digits_are_faults_at_once() -> None:
+    """To convert this one to a decimal would take hours."""
+    price = {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}
+    size = 4 << 20
+    long = b"\x80\x80\x80\x04" + b"\x7f" * size
+    wrong = encoded(record(("price", "bytes")), {"price": (10**10).to_bytes(8, "big")})
+    least = encoded(
+        record(("price", "bytes")), {"price": (1 - 10**10).to_bytes(8, "big", signed=True)}
+    )
+    found = decoded(recipe(record(("price", price))), long, wrong, least)
+    assert [str(fault) for _, fault in found[:2]] == [
+        "ValueError: a decimal has more than 10 digits"
+    ] * 2
+    assert found[2] == ({"price": Decimal("-99999999.99")}, None)
+
+
+def doubled(depth: int, inner: Any) -> dict[str, Any]:
+    """Return a small schema, in which each type has the next one twice."""
+    found = record(("a", inner)) | {"name": "R0"}
+    for number in range(depth):
+        parts = (("a", found), ("b", f"R{number}"))
+        found = record(*parts) | {"name": f"R{number + 1}"}
+    return found
+
+
+@pytest.mark.parametrize("inner", ["int", "null", {"type": "array", "items": "int"}])
+def test_types_that_contain_others_twice_are_refused_at_once(inner: Any) -> None:
+    schema = doubled(60, inner)
+    for whole in (schema, record(("all", {"type": "array", "items": schema}))):
+        with pytest.raises(FormatError, match="more than 10,000 types"):
+            AvroBodies(json.dumps(whole), None, None, framed=False).decoder()
+    assert AvroBodies(json.dumps(doubled(5, inner)), None, None, framed=False).decoder()
 
 
 @given(st.binary(max_size=200))

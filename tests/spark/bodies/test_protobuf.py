@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqlake.errors import FormatError
+from mqlake.query.bodies.protobuf import ProtobufBodies
 from mqlake.spark.bodies.protobuf import ProtobufRecipe
 from mqlake.spark.bodies.rows import decode_all
 
@@ -212,3 +213,20 @@ def test_what_has_no_columns_is_refused() -> None:
 def test_any_bytes_are_a_value_or_a_fault(body: bytes, framed: bool) -> None:
     [(value, fault)] = decoded(RECIPE._replace(framed=framed), body)
     assert (value is None) != (fault is None)
+
+
+def test_messages_that_contain_others_twice_are_decoded_at_once() -> None:
+    """Functions for each place where a message may be would need more memory than there is."""
+    found = descriptor_pb2.FileDescriptorSet()
+    file = found.file.add(name="deep.proto", package="deep", syntax="proto3")
+    for number in range(60):
+        message = file.message_type.add(name=f"M{number}")
+        message.field.add(name="id", number=3, type=Field.TYPE_INT32, label=OPTIONAL)
+        kind = f".deep.M{(number + 1) % 60}"
+        for at, name in enumerate(("a", "b"), 1):
+            message.field.add(
+                name=name, number=at, type=Field.TYPE_MESSAGE, type_name=kind, label=OPTIONAL
+            )
+    decode = ProtobufBodies(found.SerializeToString(), "deep.M0", framed=False).decoder()
+    inner = {"a": None, "b": None, "id": 7}
+    assert decode(b"\x12\x02\x18\x07") == {"a": None, "b": inner, "id": 0}

@@ -6,6 +6,9 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
+from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 from mqlake.errors import FormatError
@@ -31,12 +34,21 @@ LOGICAL = {
 }
 """SQL types by primitive and logical type."""
 
+_MOST_TYPES = 10_000
+"""Types that a schema may have, with each named type counted wherever it is used."""
+
+_DECIMAL = "mqlake-decimal"
+"""The logical type of decimals in compiled schemas: `read_decimal` reads them, not fastavro."""
+
+_MOST_DIGITS = 1000
+
 
 def parse_schema(text: str) -> Any:
     """Return a schema as JSON values, with each named type expanded where it is used.
 
     Raises:
-        FormatError: the text is not a schema, or a type contains itself.
+        FormatError: the text is not a schema, a type contains itself, or a few types that contain
+            each other several times make very many.
     """
     import fastavro.schema
 
@@ -46,7 +58,12 @@ def parse_schema(text: str) -> Any:
     except Exception as error:  # noqa: BLE001
         # fastavro's own errors have no common class, and it does not check the form of its input.
         raise FormatError(f"not an Avro schema: {type(error).__name__}: {error}") from None
-    return _expand(parsed, {}, "", ())
+    try:
+        found = _expand(parsed, {}, "", ())
+        _check_size(found)
+    except RecursionError:
+        raise FormatError("the types of the Avro schema are nested too deeply") from None
+    return found
 
 
 def _expand(schema: Any, named: dict[str, Any], space: str, inside: tuple[str, ...]) -> Any:
@@ -71,6 +88,7 @@ def _expand(schema: Any, named: dict[str, Any], space: str, inside: tuple[str, .
         return _expand(kind, named, space, inside)
     if kind == "array":
         items = _expand(schema["items"], named, space, inside)
+        _check_size(items)  # It takes long to look at very many types.
         if _may_be_empty(items):
             raise FormatError(
                 "arrays of items without bytes are not allowed: a few bytes could claim billions "
@@ -124,6 +142,28 @@ def _with_logical(schema: Any, kind: str) -> Any:
     return kind
 
 
+def _check_size(schema: Any) -> None:
+    """Check how many types a schema has. Types that are used twice are the same object.
+
+    Raises:
+        FormatError: there are too many: a value of a few bytes, or none, could have all of them.
+    """
+    if _size(schema, {}) > _MOST_TYPES:
+        raise FormatError(f"the Avro schema has more than {_MOST_TYPES:,} types")
+
+
+def _size(schema: Any, known: dict[int, int]) -> int:
+    if id(schema) in known:
+        return known[id(schema)]
+    parts: Any = schema if isinstance(schema, list) else ()
+    if isinstance(schema, dict):
+        fields = (field["type"] for field in schema.get("fields", ()))
+        parts = chain(fields, (schema[key] for key in ("items", "values") if key in schema))
+    found = 1 + sum(_size(part, known) for part in parts)
+    known[id(schema)] = found
+    return found
+
+
 def _may_be_empty(schema: Any) -> bool:
     if isinstance(schema, list):
         return False
@@ -136,8 +176,12 @@ def _may_be_empty(schema: Any) -> bool:
 
 def compiled(schema: Any) -> Any:
     """Return a schema in fastavro's form, so that it is not parsed again for each body."""
+    import fastavro.read
     import fastavro.schema
 
+    fastavro.read.LOGICAL_READERS |= dict.fromkeys(
+        (f"bytes-{_DECIMAL}", f"fixed-{_DECIMAL}"), read_decimal
+    )
     return fastavro.schema.parse_schema(_with_names(schema, set()))
 
 
@@ -152,6 +196,8 @@ def _with_names(schema: Any, seen: set[str]) -> Any:
             return schema["name"]
         seen.add(schema["name"])
     made = dict(schema)
+    if schema.get("logicalType") == "decimal":
+        made["logicalType"] = _DECIMAL
     for key in ("items", "values"):
         if key in schema:
             made[key] = _with_names(schema[key], seen)
@@ -160,6 +206,30 @@ def _with_names(schema: Any, seen: set[str]) -> Any:
             field | {"type": _with_names(field["type"], seen)} for field in schema["fields"]
         ]
     return made
+
+
+def read_decimal(data: bytes, writer: Any, _: Any = None) -> Decimal:
+    """Return a decimal of a body.
+
+    fastavro rounds numbers of too many digits, after minutes or hours if these are a few MiB.
+
+    Raises:
+        ValueError: it has more digits than its schema says.
+    """
+    unscaled = int.from_bytes(data, "big", signed=True)
+    digits = min(writer["precision"], _MOST_DIGITS)
+    if abs(unscaled) >= _power_of_ten(digits):
+        raise ValueError(f"a decimal has more than {digits} digits")
+    return Decimal((int(unscaled < 0), _digits(abs(unscaled)), -writer.get("scale", 0)))
+
+
+def _digits(number: int) -> tuple[int, ...]:
+    return tuple(map(int, str(number)))
+
+
+@lru_cache(maxsize=64)
+def _power_of_ten(digits: int) -> int:
+    return int(10**digits)
 
 
 def reader_schema(schema: Any) -> Any:

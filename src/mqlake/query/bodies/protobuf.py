@@ -74,7 +74,7 @@ def _decoder(
 
     descriptor = descriptor_of(descriptors, message)
     parse = message_factory.GetMessageClass(descriptor).FromString
-    values = _message(descriptor)
+    values = _message(descriptor, {})
 
     def decode(body: bytes) -> dict[str, Any] | None:
         try:
@@ -104,21 +104,33 @@ def _varint(body: bytes, at: int) -> tuple[int, int]:
     raise FormatError("Confluent's prefix is truncated")
 
 
-def _message(descriptor: Any) -> Value:
-    """Return a function that converts a message to a dictionary."""
-    fields = [(field.name, _field(field)) for field in descriptor.fields]
-    return lambda message: {name: get(message) for name, get in fields}
+def _message(descriptor: Any, known: dict[str, Value]) -> Value:
+    """Return a function that converts a message to a dictionary.
+
+    Args:
+        known: functions by the names of messages: each is made once, however often it is used.
+    """
+    if descriptor.full_name in known:
+        return known[descriptor.full_name]
+    fields: list[tuple[str, Value]] = []
+
+    def converted(message: Any) -> dict[str, Any]:
+        return {name: get(message) for name, get in fields}
+
+    known[descriptor.full_name] = converted
+    fields += ((field.name, _field(field, known)) for field in descriptor.fields)
+    return converted
 
 
-def _field(field: Any) -> Value:
+def _field(field: Any, known: dict[str, Value]) -> Value:
     name = field.name
     if is_map(field):
         key, value = field.message_type.fields_by_name["key"], field.message_type.fields_by_name
-        of_key, of_value = _converted(key), _converted(value["value"])
+        of_key, of_value = _converted(key, known), _converted(value["value"], known)
         return lambda message: [
             (of_key(one), of_value(other)) for one, other in getattr(message, name).items()
         ]
-    convert = _converted(field)
+    convert = _converted(field, known)
     if field.is_repeated:
         return lambda message: [convert(one) for one in getattr(message, name)]
     if field.has_presence:
@@ -126,7 +138,7 @@ def _field(field: Any) -> Value:
     return lambda message: convert(getattr(message, name))
 
 
-def _converted(field: Any) -> Value:
+def _converted(field: Any, known: dict[str, Value]) -> Value:
     """Return a function that converts one value of a field to Arrow's value."""
     if field.type == ENUM:
         names = {number: one.name for number, one in field.enum_type.values_by_number.items()}
@@ -138,7 +150,7 @@ def _converted(field: Any) -> Value:
         return _microseconds
     if kind in WRAPPERS:
         return lambda value: value.value
-    return _message(field.message_type)
+    return _message(field.message_type, known)
 
 
 def _as_it_is(value: Any) -> Any:
