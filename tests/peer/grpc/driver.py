@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from mqlake.spark.launch import QUICK_START
 from tests.peer import java_build, node_build, python_build, rust_build
+from tests.peer.java_start import java
 
 PROGRAMS = Path(__file__).parent / "programs"
 _LINE = 64 << 20
@@ -69,7 +70,7 @@ def _java() -> list[str]:
         classes = java_build.build(PROGRAMS / "grpc_java")
     except java_build.JavaMissingError as reason:
         raise ClientMissingError(str(reason)) from None
-    return ["java", "-Xmx256m", *QUICK_START, "-cp", classes, "Program"]
+    return java(classes, ["-Xmx256m", *QUICK_START], "Program")
 
 
 def _rust() -> list[str]:

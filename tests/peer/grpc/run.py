@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -42,21 +42,19 @@ async def of_sides(
     scenarios: Collection[Scenario],
     languages: Sequence[str] = tuple(COMMANDS),
 ) -> dict[str, Observations]:
-    """Run scenarios on several sides at the same time; those of lite topics on servers of theirs.
+    """Run scenarios on several sides at the same time.
 
     Raises:
         JavaMissingError: RocketMQ's servers cannot be built.
     """
-    kinds = {
-        "": (SIDES, [each for each in scenarios if not each.is_lite]),
-        "lite-": (LITE_SIDES, [each for each in scenarios if each.is_lite]),
-    }
-    wanted = [
-        (name, of_kind[name], directory / f"{prefix}{name.partition(' ')[0]}", chosen)
-        for prefix, (of_kind, chosen) in kinds.items()
-        for name in sides
-        if chosen
-    ]
+    wanted: list[tuple[str, Callable[[Path], Side], Path, list[Scenario]]] = []
+    for name in sides:
+        lite = [each for each in scenarios if each.is_lite and name in LITE_SIDES]
+        rest = [each for each in scenarios if each not in lite]
+        for prefix, of_kind, chosen in (("", SIDES, rest), ("lite-", LITE_SIDES, lite)):
+            if chosen:
+                place = directory / f"{prefix}{name.replace(' ', '-')}"
+                wanted.append((name, of_kind[name], place, chosen))
     seen = await asyncio.gather(
         *(
             observe(side(place / "servers"), place, chosen, languages)

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.peer.java_build import build
+from tests.peer.java_start import java
 from tests.peer.rocketmq_cluster import CALM, PATIENT, QUICK, Cluster, free_ports
 from tests.peer.rocketmq_proxy import Proxy
 from tests.peer.rocketmq_store import OPENED
@@ -109,11 +110,11 @@ class Java(Side):
         files = [self._write("namesrv.conf", names), self._write("broker.conf", broker), str(proxy)]
         opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
         homes = [f"-Duser.home={self._directory}", f"-Drocketmq.home.dir={self._directory}"]
-        words = [*self._options(), *opens, *homes, "-cp", build(SERVERS), "Servers", *files]
+        options = [*self._options(), *opens, *homes]
         log = self._log("java")
         with log.open("ab") as errors:
             process = subprocess.Popen(
-                ["java", *words],
+                java(build(SERVERS), options, "Servers", *files),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -223,13 +224,15 @@ class JavaCluster(Java):
         self._stack.close()
 
 
-SIDES: Mapping[str, Callable[[Path], Side]] = {JAVA: Java, MQLAKE: Mqlake, PROXY: MqlakeCluster}
 _LITE: Mapping[str, object] = {"enableLmq": "true"}
-LITE_SIDES: Mapping[str, Callable[[Path], Side]] = {
-    JAVA: partial(JavaCluster, settings={**_LITE, "enableMultiDispatch": "true"}),
+SIDES: Mapping[str, Callable[[Path], Side]] = {
+    JAVA: Java,
     MQLAKE: partial(Mqlake, settings=_LITE),
     PROXY: partial(MqlakeCluster, settings=_LITE),
 }
-"""The same for lite topics, which RocketMQ's proxy serves in cluster mode only."""
+LITE_SIDES: Mapping[str, Callable[[Path], Side]] = {
+    JAVA: partial(JavaCluster, settings={**_LITE, "enableMultiDispatch": "true"}),
+}
+"""Those with other servers for lite topics: RocketMQ's proxy serves them in cluster mode only."""
 COMPARED = (JAVA, MQLAKE)
 """The sides of the tables."""
