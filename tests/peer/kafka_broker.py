@@ -50,7 +50,7 @@ def start_clients(log: Path, version: str | None = None, options: Sequence[str] 
     Raises:
         JavaMissingError: it cannot be built.
     """
-    return Peer("kafka", ["java", *options, "-Xmx512m", "-cp", build(SOURCE, version), "Peer"], log)
+    return Peer("kafka", java(build(SOURCE, version), [*options, "-Xmx512m"], "Peer"), log)
 
 
 class Broker:
@@ -85,7 +85,7 @@ class Broker:
         self._command = java(classes, words, "kafka.Kafka", self._settings)
         words = ["format", "-t", CLUSTER_ID, "-c", str(self._settings)]
         subprocess.run(
-            ["java", *QUICK_START, "-cp", classes, "kafka.tools.StorageTool", *words],
+            java(classes, QUICK_START, "kafka.tools.StorageTool", *words),
             check=True,
             capture_output=True,
         )

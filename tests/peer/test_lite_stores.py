@@ -143,8 +143,15 @@ async def goes_on(address: str, group: str, numbers: Sequence[int]) -> list[list
         await user.close()
 
 
-@pytest.mark.parametrize("is_killed", [False, True], ids=["stopped", "killed"])
-@pytest.mark.parametrize("store_type", ["default", "defaultRocksDB"])
+@pytest.mark.parametrize(
+    ("store_type", "is_killed"),
+    [
+        ("default", False),
+        pytest.param("default", True, marks=pytest.mark.nightly),
+        pytest.param("defaultRocksDB", False, marks=pytest.mark.nightly),
+        ("defaultRocksDB", True),
+    ],
+)
 def test_lite_topics_of_rocketmq_go_on(tmp_path: Path, store_type: str, *, is_killed: bool) -> None:
     """mqlake derives the light queues from the log, wherever RocketMQ keeps its own."""
     store = tmp_path / "store"
