@@ -17,8 +17,12 @@ are moved into their place.
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import logging
-from collections.abc import Sequence
+import os
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from mqlake.errors import DiskError, JobError
@@ -169,3 +173,29 @@ def require_empty(directory: Path, besides: str = SCRATCH) -> None:
         raise JobError(
             f"{directory}: not empty (it contains {others[0]!r}); choose a new directory"
         )
+
+
+@contextmanager
+def written_alone(directory: Path, besides: str = SCRATCH) -> Generator[None]:
+    """Write to `directory` as the only job; it exists, and `require_empty` accepts it.
+
+    No file is created, so a job that is killed leaves no mark: the system ends its lock. On file
+    systems without such locks, other jobs are not noticed.
+
+    Raises:
+        JobError: another job writes to it, or has just done so.
+    """
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno == errno.EWOULDBLOCK:
+                raise JobError(
+                    f"{directory}: another job writes to this directory; wait until it has ended, "
+                    "or choose a new directory"
+                ) from None
+        require_empty(directory, besides)
+        yield
+    finally:
+        os.close(descriptor)

@@ -142,3 +142,11 @@ def test_a_property_of_that_name_that_mqlake_has_not_written() -> None:
     for text in ("{", "7", '{"key":"not base64!"}'):
         found = to_kafka(MappedMessage(b"b", {EXACTLY: text, "KEYS": "k"}, 1, 1), 4)
         assert found == Placed(4, NewRecord(1, b"k", b"b", []))
+
+
+def test_a_property_cannot_name_an_offset_after_which_there_are_none() -> None:
+    """Any producer writes properties: one message ended the conversion of its whole store."""
+    for offset in (-1, (1 << 62) + 1, (1 << 63) - 1, 1 << 63, 1 << 90):
+        text = f'{{"offset":{offset},"isNull":true}}'
+        found = to_kafka(MappedMessage(b"", {EXACTLY: text}, 1, 1), 4)
+        assert found == Placed(4, NewRecord(1, None, None, []))

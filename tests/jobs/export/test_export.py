@@ -221,6 +221,22 @@ def test_what_a_killed_export_left_is_removed(mixed: Path, tmp_path: Path) -> No
     assert not (tmp_path / "out" / SCRATCH).exists()
 
 
+def test_a_second_export_into_the_same_directory_is_refused(mixed: Path, tmp_path: Path) -> None:
+    """Its files had the names of the first one's: messages were exported twice, or not at all."""
+    out = tmp_path / "out"
+
+    class Meeting(LocalEngine):
+        def run(self, *arguments: Any) -> list[Any]:
+            with pytest.raises(JobError, match="another job writes to this directory"):
+                run(mixed, out, topics=["none"])
+            return super().run(*arguments)
+
+    report = export(mixed, Meeting(2), out=out)
+
+    assert len(rows(out)) == report.messages > 0
+    assert not (out / SCRATCH).exists()
+
+
 def test_a_full_directory_is_refused(mixed: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").touch()
 

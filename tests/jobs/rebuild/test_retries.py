@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mqlake.errors import JobError
 from mqlake.jobs.local import LocalEngine
 from mqlake.jobs.queues import files as queue_files
 from mqlake.jobs.rebuild import index_writer, rebuild
@@ -74,3 +75,18 @@ def test_attempts_that_die_leave_no_trace(
     assert {"consumequeue", "index", "checkpoint"} == {
         path.name for path in (tmp_path / "out").iterdir()
     }
+
+
+def test_a_second_rebuild_into_the_same_directory_is_refused(tmp_path: Path) -> None:
+    """It removed what the first one had built, in the middle of its work."""
+    golden, out = store("rmq5-clean"), tmp_path / "out"
+
+    class Meeting(LocalEngine):
+        def run(self, *arguments: Any) -> list[Any]:
+            with pytest.raises(JobError, match="another job writes to this directory"):
+                rebuild(golden.path, LocalEngine(1), out=out)
+            return super().run(*arguments)
+
+    rebuild(golden.path, Meeting(2), out=out)
+
+    assert read_queue_files(out) == read_queue_files(golden.path)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from mqlake.errors import MqlakeError, SyncError
+from mqlake.spark.sink import commit
 from mqlake.spark.sink.journal import Journal, read_journal
 from mqlake.spark.sink.roll_back import roll_back
+from mqlake.store.owned_store import OwnedStore
 from tests.crash.clock import ManualClock
 from tests.crash.disk import RecordedDisk
 from tests.crash.faulty import Fault, FaultyDisk
@@ -97,3 +102,53 @@ def test_a_journal_that_may_not_be_durable_counts_for_nothing(
     roll_back(after, BATCH.settings, clock)
     assert numbers(after) == []
     assert read_journal(after) == Journal()
+
+
+def after_close(monkeypatch: pytest.MonkeyPatch, then: Callable[[], None]) -> None:
+    """Call a function once, after the next store was closed."""
+    close = OwnedStore.close
+
+    def closed(one: OwnedStore) -> None:
+        monkeypatch.setattr(OwnedStore, "close", close)
+        close(one)
+        then()
+
+    monkeypatch.setattr(OwnedStore, "close", closed)
+
+
+def killed_commit(monkeypatch: pytest.MonkeyPatch, disk: RecordedDisk, clock: ManualClock) -> None:
+    """Append a part of another driver's batch."""
+
+    def die(*_: Any) -> None:
+        raise SyncError("killed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(commit, "_name_topics", die)
+        with pytest.raises(SyncError, match="killed"):
+            SinkWorkload("other", [[[7], [8]]], is_streaming=False)._commit(disk, clock, 0)
+
+
+def test_a_driver_that_ends_its_commit_leaves_the_one_that_another_has_begun(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = ManualClock()
+    disk = RecordedDisk(clock=clock)
+    after_close(monkeypatch, lambda: killed_commit(monkeypatch, disk, clock))
+    assert BATCH._commit(disk, clock, 0) == 3
+    assert numbers(disk) == [*ALL, 7]
+    roll_back(disk, BATCH.settings, clock)
+    assert numbers(disk) == ALL
+
+
+def test_a_driver_that_rolls_back_leaves_the_commit_that_another_has_begun(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = ManualClock()
+    disk = RecordedDisk(clock=clock)
+    killed_commit(monkeypatch, disk, clock)
+    clock.forward(1000)
+    after_close(monkeypatch, lambda: killed_commit(monkeypatch, disk, clock))
+    roll_back(disk, BATCH.settings, clock)
+    assert numbers(disk) in ([], [7])
+    roll_back(disk, BATCH.settings, clock)
+    assert numbers(disk) == []

@@ -210,3 +210,20 @@ def test_without_the_setting_records_state_no_crc(tmp_path: Path) -> None:
     write(tmp_path / "store", rows, enabledAppendPropCRC=False)
     (found,) = read_log(tmp_path / "store")
     assert found.properties == {"a": "b"}
+
+
+def test_texts_with_large_offsets(tmp_path: Path) -> None:
+    """Spark sends them with spark.sql.execution.arrow.useLargeVarTypes."""
+    text = pa.large_string()
+    rows = pa.record_batch(
+        {
+            "topic": pa.array(["orders"], text),
+            "body": pa.array([b"one"], pa.large_binary()),
+            "keys": pa.array(["a b"], text),
+            "properties": pa.array([[("TAGS", "paid")]], pa.map_(text, text)),
+        }
+    )
+    lists = rows.set_column(2, "keys", pa.array([["a", "b"]], pa.large_list(text)))
+    assert write(tmp_path / "store", [rows, lists]) == 2
+    for found in read_log(tmp_path / "store"):
+        assert (found.body, found.keys, found.tags) == (b"one", ["a", "b"], "paid")

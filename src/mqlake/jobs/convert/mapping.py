@@ -30,6 +30,11 @@ NOWHERE = "0.0.0.0:0"
 LATEST_STORE_TIME = 253_402_300_799_999
 """The last millisecond of the year 9999: the names of index files contain a year of four digits."""
 
+LATEST_OFFSET = 1 << 62
+"""The last offset that a property may name. Any producer can write the property, and Kafka must
+have offsets for all messages that come after this one.
+"""
+
 _NUMBERS = {
     "flag": 32,
     "sysFlag": 32,
@@ -184,9 +189,12 @@ def _exactly(text: str | None) -> _Exactly:
     if text is None:
         return _Exactly()
     try:
-        return msgspec.json.decode(text, type=_Exactly)
+        found = msgspec.json.decode(text, type=_Exactly)
     except (msgspec.DecodeError, UnicodeEncodeError):
         return _Exactly()
+    if found.offset is not None and not 0 <= found.offset <= LATEST_OFFSET:
+        return msgspec.structs.replace(found, offset=None)
+    return found
 
 
 def _is_name(name: str) -> bool:

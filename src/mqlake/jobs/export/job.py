@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -18,7 +19,7 @@ from mqlake.jobs.queues.deletions import Deletions
 from mqlake.jobs.source import StoreSource, open_source
 from mqlake.jobs.splits.log_end import damage, log_end
 from mqlake.jobs.splits.splits import Job, clip, jobs_of, join_gaps, plan, run_until_met, spans
-from mqlake.jobs.swap import require_empty
+from mqlake.jobs.swap import require_empty, written_alone
 
 SCRATCH = "_mqlake-export"
 """Readers of Parquet directories ignore names that begin with an underscore."""
@@ -87,15 +88,11 @@ def export(
         JobError: the store has no commit log, `out` is not empty, or pyarrow is not installed.
     """
     out = out.absolute()
-    with open_source(store) as source:
-        scratch = _prepare(out)
+    with open_source(store) as source, _scratch_in(out) as scratch:
         selection = Selection(tuple(topics), _tags(tag), key or None, begin, end)
         dead = Deletions(source, source.undispatched_from).dead
         template = ExportJob(source.path, (), str(scratch), selection, dead, decompress)
-        try:
-            return _run(engine, source, template, out, tasks)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+        return _run(engine, source, template, out, tasks)
 
 
 def _run(
@@ -142,13 +139,18 @@ def _move(files: Sequence[PartFile], out: Path) -> None:
         raise
 
 
-def _prepare(out: Path) -> Path:
-    """Return an empty scratch directory in `out`, which must contain nothing else."""
+@contextmanager
+def _scratch_in(out: Path) -> Generator[Path]:
+    """Yield an empty scratch directory in `out`, which must contain nothing else."""
     require_empty(out, SCRATCH)
     scratch = out / SCRATCH
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir()
-    return scratch
+    with written_alone(out, SCRATCH):
+        shutil.rmtree(scratch, ignore_errors=True)
+        try:
+            scratch.mkdir()
+            yield scratch
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _tags(expression: str | None) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from pathlib import Path
 
 from mqlake.errors import JobError
@@ -28,7 +27,7 @@ from mqlake.jobs.rebuild.stage_index import IndexPart, build_index
 from mqlake.jobs.rebuild.stage_queues import QueuePart, RebuildQueueJob
 from mqlake.jobs.source import StoreSource, open_source
 from mqlake.jobs.splits.splits import plan, spans
-from mqlake.jobs.swap import Exchange, require_empty
+from mqlake.jobs.swap import Exchange, require_empty, written_alone
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.local_write import fsync_directory, fsync_file
 from mqlake.storage.owner_lock import LOCK_NAME
@@ -88,7 +87,7 @@ def rebuild(
     if out is not None:
         require_empty(target)
     directory, linked = LocalOwnedDirectory(target), linked_parts(target)
-    with directory.own(LOCK_NAME) if out is None else nullcontext():
+    with directory.own(LOCK_NAME) if out is None else written_alone(target):
         exchange = Exchange(directory, linked)
         exchange.begin()
         try:

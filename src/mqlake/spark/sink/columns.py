@@ -102,7 +102,7 @@ def _arrow_type(name: str, given: Any) -> Any:
 
     if name == "properties":
         return pa.map_(pa.string(), pa.string())
-    if name == "keys" and not pa.types.is_string(given):
+    if name == "keys" and pa.types.is_nested(given):
         return pa.list_(pa.string())
     if name == "body":
         return pa.binary()

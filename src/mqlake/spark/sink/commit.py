@@ -23,6 +23,7 @@ from mqlake.formats.consume_queue import SCHEDULE_TOPIC
 from mqlake.spark.sink.journal import (
     Adding,
     Journal,
+    forget,
     read_journal,
     restore_begun,
     write_begun,
@@ -89,8 +90,9 @@ def _close(directory: OwnedDirectory, store: OwnedStore) -> None:
     would be in the store twice. The journal then makes the next commit repair the store.
     """
     try:
+        adding = read_journal(directory).adding
         store.close()
-        write_journal(directory, Journal(read_journal(directory).epochs))
+        forget(directory, adding)
     except MqlakeError as error:
         _log.warning(
             "%s: all messages are stored, but the store was not closed cleanly; "

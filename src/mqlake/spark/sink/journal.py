@@ -11,6 +11,7 @@ import msgspec
 
 from mqlake.errors import StoreError
 from mqlake.storage.durable import make_directories, replace_file
+from mqlake.storage.owner_lock import LOCK_NAME
 from mqlake.storage.protocol import Directory, OwnedDirectory
 from mqlake.storage.read_file import read_file
 
@@ -93,3 +94,19 @@ def write_journal(directory: OwnedDirectory, journal: Journal) -> None:
     replace_file(directory, _PATH, msgspec.json.encode(journal))
     if journal.adding is None:
         directory.remove(_BEGUN)
+
+
+def forget(directory: OwnedDirectory, adding: Adding | None) -> None:
+    """Remove a commit from the journal after its store was closed.
+
+    The store belongs to nobody since then, so another process may have begun a commit of its own.
+    The journal of that one stays as it is.
+
+    Raises:
+        StoreError: another process owns the store, and removes the commit itself.
+        DiskError: the system refused the operation.
+    """
+    with directory.own(LOCK_NAME):
+        journal = read_journal(directory)
+        if adding is not None and journal.adding == adding:
+            write_journal(directory, Journal(journal.epochs))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mqlake.dispatch.scan import SegmentScan, Want
 from mqlake.errors import StoreError
-from mqlake.spark.sink.journal import Adding, Journal, read_journal, write_journal
+from mqlake.spark.sink.journal import Adding, forget, read_journal
 from mqlake.storage.clock import Clock
 from mqlake.storage.owner_lock import LOCK_NAME
 from mqlake.storage.protocol import OwnedDirectory
@@ -40,7 +40,7 @@ def roll_back(
                 log.close()
     store = OwnedStore.open(directory, settings, clock)
     store.close()
-    write_journal(directory, Journal(read_journal(directory).epochs))
+    forget(directory, adding)
 
 
 def _check_ours(directory: OwnedDirectory, adding: Adding) -> None:
