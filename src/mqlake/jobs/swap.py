@@ -17,17 +17,15 @@ are moved into their place.
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import logging
-import os
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from mqlake.errors import DiskError, JobError
+from mqlake.errors import DiskError, JobError, StoreError
 from mqlake.storage.durable import create_file, parent, remove_tree, replace_file
 from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.storage.owner_lock import directory_lock
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.storage.read_file import read_file
 
@@ -185,17 +183,13 @@ def written_alone(directory: Path, besides: str = SCRATCH) -> Generator[None]:
     Raises:
         JobError: another job writes to it, or has just done so.
     """
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with ExitStack() as held:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno == errno.EWOULDBLOCK:
-                raise JobError(
-                    f"{directory}: another job writes to this directory; wait until it has ended, "
-                    "or choose a new directory"
-                ) from None
+            held.enter_context(directory_lock(directory))
+        except StoreError:
+            raise JobError(
+                f"{directory}: another job writes to this directory; wait until it has ended, "
+                "or choose a new directory"
+            ) from None
         require_empty(directory, besides)
         yield
-    finally:
-        os.close(descriptor)

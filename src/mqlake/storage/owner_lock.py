@@ -12,7 +12,8 @@ import errno
 import fcntl
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from struct import Struct
 from threading import RLock
@@ -179,6 +180,30 @@ class OwnerLock:
             return _identity(self._path.stat()) == self._identity
         except FileNotFoundError:
             return False
+
+
+@contextmanager
+def directory_lock(directory: Path) -> Generator[None]:
+    """Lock an existing directory itself, without a file in it, while the block runs.
+
+    On file systems without such locks, nobody is excluded.
+
+    Raises:
+        StoreError: somebody else has it locked, or it cannot be opened.
+    """
+    try:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise StoreError(f"{directory}: {error.strerror}") from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in _IN_USE:
+                raise StoreError(f"{directory}: somebody else has this directory locked") from None
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _lock_description(descriptor: int) -> bool:

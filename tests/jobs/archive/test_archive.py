@@ -255,6 +255,39 @@ def test_an_archive_without_its_beginning_is_that_of_its_store_only(tmp_path: Pa
         open_place(str(other.path), str(to))
 
 
+def contents(path: Path) -> dict[Path, bytes]:
+    return {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+
+
+def test_a_store_in_the_place_of_the_archive_keeps_its_messages(tmp_path: Path) -> None:
+    """With a wrong path, the segments of another store were replaced."""
+    growing, other = GrowingStore(tmp_path / "store"), GrowingStore(tmp_path / "other", seed=7)
+    growing.grow(60)
+    other.grow(70)
+    before = contents(other.path)
+    with pytest.raises(StoreError, match=r"manifest\.json does not: this is a store"):
+        archived(growing.path, other.path)
+    for entry in other.path.iterdir():
+        if entry.name != "commitlog":
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+    with pytest.raises(StoreError, match=r"manifest\.json does not: this is a store"):
+        archived(growing.path, other.path)
+    assert contents(other.path).items() <= before.items()
+
+
+def test_an_archive_that_has_lost_its_manifest_keeps_its_segments(tmp_path: Path) -> None:
+    """Those that retention had removed from the store were removed here as well."""
+    growing, to = GrowingStore(tmp_path / "store"), tmp_path / "archive"
+    growing.grow(150)
+    archived(growing.path, to)
+    growing.drop_first_segment()
+    (to / "manifest.json").unlink()
+    before = contents(to)
+    with pytest.raises(StoreError, match="an archive that has lost its manifest"):
+        archived(growing.path, to)
+    assert contents(to) == before
+
+
 def test_a_first_run_that_was_killed_while_it_wrote_the_manifest(tmp_path: Path) -> None:
     growing, to = GrowingStore(tmp_path / "store"), tmp_path / "archive"
     growing.grow(60)

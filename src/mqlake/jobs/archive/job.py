@@ -18,12 +18,14 @@ from mqlake.formats import archive_manifest
 from mqlake.formats.archive_manifest import ArchivedFile, ArchivedSegment, Manifest
 from mqlake.jobs.archive.copying import copy_file, copy_segment
 from mqlake.jobs.archive.derived import derived_files
+from mqlake.jobs.archive.first_run import check_new
 from mqlake.jobs.archive.orphans import changing_directory, orphans
 from mqlake.jobs.archive.restarted import is_queue_file, without_change
 from mqlake.jobs.archive.watched import WatchedDirectory
 from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.source import StoreSource, open_source
 from mqlake.storage.clock import SystemClock
+from mqlake.storage.durable import TEMPORARY
 from mqlake.storage.memory import MemoryFile
 from mqlake.storage.object_target import Target
 from mqlake.storage.protocol import Directory
@@ -71,7 +73,8 @@ def archive(store: Path, target: Target, progress: Progress | None = None) -> Ar
 
     Raises:
         JobError: there is no commit log, or another run writes to the archive.
-        StoreError: the archive belongs to another store, or a file cannot be read or written.
+        StoreError: the archive belongs to another store, its place is a store, or a file cannot be
+            read or written.
     """
     with open_source(store) as source:
         run = _ArchiveRun(source, target, progress or _nothing)
@@ -85,7 +88,10 @@ class _ArchiveRun:
     def __init__(self, source: StoreSource, target: Target, progress: Progress) -> None:
         self._source, self._target, self._progress = source, target, progress
         self._name = target.directory.describe()
-        self.before = read_manifest(target.directory) or Manifest()
+        found = read_manifest(target.directory)
+        if found is None and not target.directory.exists(archive_manifest.NAME + TEMPORARY):
+            check_new(target.directory)
+        self.before = found or Manifest()
         self.manifest = self.before
         check_same_log(source.directory, self.before, self._name)
         self._check_order()
