@@ -21,6 +21,7 @@ from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import Topic
 from mqlake.spark.launch import QUICK_START
 from tests.peer import java_build, node_build, python_build
+from tests.peer.java_start import java
 from tests.peer.mqlake_proxy import MqlakeProxy
 from tests.peer.rocketmq_cluster import QUICK
 from tests.peer.rocketmq_proxy import Proxy
@@ -65,7 +66,7 @@ def _java() -> list[str]:
         classes = java_build.build(Path(__file__).parent / "rocketmq_grpc_java")
     except java_build.JavaMissingError as reason:
         raise ClientsMissingError(str(reason)) from None
-    return ["java", "-Xmx256m", *QUICK_START, "-cp", classes]
+    return java(classes, ["-Xmx256m", *QUICK_START], "Features")
 
 
 COMMANDS: dict[str, Callable[[], list[str]]] = {"python": _python, "node": _node, "java": _java}
@@ -124,7 +125,7 @@ def _happened(language: str, endpoint: str, directory: Path) -> Features:
     directory.mkdir()
     command: Sequence[str] = COMMANDS[language]()
     if language == "java":
-        command = [*command, f"-Duser.home={directory}", "Features"]
+        command = [command[0], f"-Duser.home={directory}", *command[1:]]
     with (directory / "stderr").open("w") as errors:
         done = subprocess.run(
             [*command, endpoint, language],
