@@ -122,6 +122,17 @@ def test_a_store_is_restored_from_an_archive(name: str, tmp_path: Path) -> None:
     assert rebuild(restored, LocalEngine(1)).damage == []
 
 
+def test_an_archive_is_not_rebuilt_in_place(tmp_path: Path) -> None:
+    """Its manifest would name files that no longer exist, or have other contents."""
+    growing, to = GrowingStore(tmp_path / "store"), tmp_path / "archive"
+    growing.grow(60)
+    archived(growing.path, to)
+    before = contents(to)
+    with pytest.raises(JobError, match="this is an archive"):
+        rebuild(to, LocalEngine(1))
+    assert contents(to) == before
+
+
 def _open(path: Path) -> int:
     """Return how many segments of a store are not closed."""
     with StoreReader.open(path) as reader:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from mqlake.errors import JobError
-from mqlake.formats import checkpoint
+from mqlake.formats import archive_manifest, checkpoint
 from mqlake.formats.checkpoint import Checkpoint
 from mqlake.formats.consume_queue import DEFAULT_DELAY_LEVELS
 from mqlake.formats.dialect import Dialect
@@ -69,7 +69,7 @@ def rebuild(
     Raises:
         StoreError: the store cannot be read, or is in use by a broker.
         FormatError: a file cannot have these sizes.
-        JobError: `out` is not empty, or the store cannot be rebuilt.
+        JobError: `out` is not empty, or the store cannot be rebuilt, or is an archive.
     """
 
     def settings_of(source: StoreSource) -> Settings:
@@ -84,7 +84,9 @@ def rebuild(
     with open_source(store, dialect) as source:
         target = source.directory.root if out is None else out.absolute()
         settings_of(source)
-    if out is not None:
+    if out is None:
+        _refuse_archive(target)
+    else:
         require_empty(target)
     directory, linked = LocalOwnedDirectory(target), linked_parts(target)
     with directory.own(LOCK_NAME) if out is None else written_alone(target):
@@ -100,6 +102,14 @@ def rebuild(
             exchange.give_up()
             raise
     return report
+
+
+def _refuse_archive(target: Path) -> None:
+    if (target / archive_manifest.NAME).exists():
+        raise JobError(
+            f"{target}: this is an archive, whose files its {archive_manifest.NAME} names; restore "
+            "the store into another directory (docs/archive.md), or give --out"
+        )
 
 
 def _build(

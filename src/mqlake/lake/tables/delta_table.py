@@ -10,6 +10,7 @@ one of them.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from posixpath import basename
@@ -137,13 +138,16 @@ class DeltaLakeTable:
     def expire(self, keep: float) -> None:
         """Remove files that no version of the last `keep` seconds has, and remains of attempts.
 
+        Delta Lake counts whole hours. They are rounded up: without an hour, it would remove what
+        another follower is about to commit.
+
         The table's `delta.logRetentionDuration` controls when the log of versions is cleaned up.
         """
         if not self._is_writable:
             return
         try:
             self._table.vacuum(
-                int(keep // 3600), dry_run=False, enforce_retention_duration=False, full=True
+                math.ceil(keep / 3600), dry_run=False, enforce_retention_duration=False, full=True
             )
             self._table.create_checkpoint()
             self._table.cleanup_metadata()
