@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from mqlake.admin import Admin, users
 from mqlake.client import Credentials
 from mqlake.console.access.login import own_path
+from mqlake.console.access.roles import ConsoleRole
 from mqlake.protocol.bodies.auth import UserInfo
 from mqlake.testing import broker
 from mqlake.testing.running_broker import RunningBroker
@@ -110,6 +113,31 @@ def test_a_viewer_changes_nothing_and_only_super_users_see_stores(closed: Runnin
             assert refused.status_code == 403
             assert "only a viewer" in words(refused)
             assert (await visitor.get("/store")).status_code == 403
+
+    asyncio.run(visit())
+
+
+def test_who_is_no_super_user_any_more_sees_no_store(closed: RunningBroker, tmp_path: Path) -> None:
+    """Stores have the console's own rights: their pages ask again whether a user is one."""
+    carol = Credentials("carol", "carol-password")
+
+    async def visit() -> None:
+        async with (
+            Admin(closed.name_server, credentials=ROOT) as admin,
+            site(closed.name_server, login=True, stores=(tmp_path,)) as visitor,
+        ):
+            info = UserInfo(carol.access_key, carol.secret_key, "Super")
+            await users.create(admin, info, None, closed.address)
+            await visitor.log_in(carol.access_key, carol.secret_key)
+            session = visitor.console.sessions.find(visitor.client.cookies[visitor.console.cookie])
+            assert session is not None
+            pages = [f"{page}?store={tmp_path}" for page in ("/delayed", "/delayed/half", "/store")]
+            assert 403 not in [(await visitor.get(page)).status_code for page in pages]
+            info = UserInfo(carol.access_key, carol.secret_key, "Normal")
+            await users.update(admin, info, None, closed.address)
+            for page in pages:
+                session.role, session.confirmed = ConsoleRole.ADMIN, -math.inf
+                assert (await visitor.get(page)).status_code == 403, page
 
     asyncio.run(visit())
 

@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute, Route
 from mqlake.admin import messages
 from mqlake.admin.each_broker import BrokerFailure
 from mqlake.client.cluster import MasterBroker
-from mqlake.console.access.changes import change, check_role, done, needs
+from mqlake.console.access.changes import change, check_role, confirm_role, done, needs
 from mqlake.console.access.forms import PostedForm
 from mqlake.console.access.roles import ConsoleRole
 from mqlake.console.cluster.aged import NO_ANSWER
@@ -118,6 +118,7 @@ async def _show(request: Request, template: str, search: Search) -> Response:
     name = ""
     settings: Mapping[str, str] = {}
     if store:
+        await confirm_role(request)
         check_role(request, ConsoleRole.ADMIN)
         path = store_of(request, store)
         find = partial(_of_directory, path, search)
