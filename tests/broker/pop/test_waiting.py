@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mqlake.broker.pop.requests import PopRequests
 from mqlake.broker.pop.rounds import Rounds
 from mqlake.broker.pop.waiting import WaitingPops
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -122,22 +123,40 @@ def test_what_comes_while_very_many_queues_are_looked_into(tmp_path: Path) -> No
     simulated.run(run())
 
 
-def test_the_time_of_a_pop_is_up_while_it_is_looked_for(tmp_path: Path) -> None:
+def test_the_time_of_a_pop_is_up_while_it_is_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over: list[object] = []
+    end, look = WaitingPops._over, PopRequests.try_again
+
+    def note(pops: WaitingPops, waiter: Any) -> None:
+        over.append(waiter)
+        end(pops, waiter)
+
+    def look_long(*asked: Any) -> Job[bool]:
+        loop = asyncio.get_running_loop()
+        monkeypatch.setattr(loop, "_now", loop.time() + 1)
+        while not over:
+            yield
+        return (yield from look(*asked))
+
+    monkeypatch.setattr(WaitingPops, "_over", note)
+    monkeypatch.setattr(PopRequests, "try_again", look_long)
+
     async def run() -> None:
         async with running(tmp_path) as broker:
-            await create(broker, 4000)
             await send(broker, "a", properties="TAGS\1other\2")
             fields = {"exp": "wanted", "exp_type": "TAG"}
             waiting = [
                 asyncio.create_task(
                     pop(broker, consumer_group=f"g{number}", poll_time=500, **fields)
                 )
-                for number in range(20)
+                for number in range(3)
             ]
             await asyncio.sleep(0.45)
-            for number in range(10):
-                await send(broker, "b", queue_id=number, properties="TAGS\1other\2")
-            assert await asyncio.gather(*waiting) == [[]] * 20
+            await send(broker, "b", properties="TAGS\1other\2")
+            assert await asyncio.gather(*waiting) == [[]] * 3
+            assert len(over) == 3
             assert not any(peer.in_flight for peer in broker.broker.peers)
 
     simulated.run(run())
