@@ -65,6 +65,26 @@ def test_a_failure_says_how_many_lines_were_acknowledged(running: RunningBroker)
     assert err.endswith("(lines acknowledged before this group of 45: 256)\n")
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_file_that_is_not_sent_to_its_end_is_no_success(
+    running: RunningBroker, tmp_path: Path, number: signal.Signals
+) -> None:
+    """A script would remove the file, and with it the lines that were not sent."""
+    topic, file = f"stopped-{number}", tmp_path / "lines"
+    file.write_bytes(b"line\n" * 1000)
+    run(running, "produce", topic, given=b"line\n")
+    watching = start(running, "tail", topic, "--from", "earliest")
+    process = start(running, "produce", topic, str(file), "--rate", "1", "--json")
+    assert watching.stdout is not None
+    assert [watching.stdout.readline() for _ in range(2)] == [b"line\n"] * 2
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=_PATIENCE)
+    watching.send_signal(signal.SIGINT)
+    watching.communicate(timeout=_PATIENCE)
+    assert process.returncode == 130
+    assert 0 < json.loads(out)["acknowledged"] < 1000
+
+
 def test_json_lines_are_produced_and_consumed_unchanged(running: RunningBroker) -> None:
     given = [
         {"body": "text", "tags": "red", "keys": ["a", "b"], "properties": {"colour": "röt"}},

@@ -5,7 +5,7 @@ With `--ndjson`, each line is a JSON object with `body` (or `bodyBase64`) and op
 (milliseconds since 1970). The output of `mqlake consume --json` has this form, so it can be sent
 again. Lines are sent in groups of up to 256. If a line is not acknowledged, the command fails, and
 says how many lines were acknowledged in earlier groups. Lines of the failed group may be stored,
-too.
+too. If SIGTERM or Ctrl-C ends the command before the last line, its exit code is 130.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ EXAMPLES = (
     "mqlake produce orders lines.txt --tags paid --key 4711 -n 10.0.0.5:9876",
     "mqlake consume orders --json | mqlake produce orders-copy --ndjson --rate 500",
 )
+
+_INTERRUPTED = 128 + 2
 
 _CHUNK = 256
 """Lines that are read, and sent, at a time."""
@@ -98,19 +100,19 @@ def produce(
 
     shown = RateReport("sent", wanted=progress)
 
-    async def work(told: asyncio.Event) -> None:
+    async def work(told: asyncio.Event) -> bool:
         if file is None and sys.stdin.isatty():
             shown.tell("each line that you type becomes a message; Ctrl-D ends")
         with open_lines(file) as lines:
-            await _send(names, lines, made, rate, shown, told)
+            return await _send(names, lines, made, rate, shown, told)
 
     try:
-        run_reported(work, shown)
+        is_complete = run_reported(work, shown)
     finally:
         if json:
             seconds = round(shown.seconds, 3)
             write_json({"topic": topic, "acknowledged": shown.count, "seconds": seconds})
-    return 0
+    return 0 if is_complete else _INTERRUPTED
 
 
 async def _send(
@@ -120,7 +122,8 @@ async def _send(
     rate: float | None,
     shown: RateReport,
     told: asyncio.Event,
-) -> None:
+) -> bool:
+    """Send lines; return whether all were sent, or False if the program was told to stop before."""
     import asyncio
 
     from mqlake.client import ClientError, Producer
@@ -128,7 +131,10 @@ async def _send(
     most = _CHUNK if rate is None else max(1, min(_CHUNK, int(rate)))
     access = chosen()
     async with Producer(names, credentials=access.credentials, tls=access.tls) as producer:
-        while not told.is_set() and (some := await or_told(lines.next(most), told)):
+        while not told.is_set():
+            some = await or_told(lines.next(most), told)
+            if not some:
+                return some is not None
             try:
                 await producer.send_many([made(line) for line in some])
             except MqlakeError as error:
@@ -137,3 +143,4 @@ async def _send(
             shown.add(len(some))
             if rate is not None:
                 await or_told(asyncio.sleep(max(0.0, shown.count / rate - shown.seconds)), told)
+    return False
