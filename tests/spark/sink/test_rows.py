@@ -9,10 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from mqlake.errors import FormatError
+from mqlake.errors import FormatError, StoreError
 from mqlake.formats import record_crc
 from mqlake.formats.record import Record
 from mqlake.spark.sink import stage
+from mqlake.spark.sink.target import check_target
 from mqlake.store.append.message import Message
 from mqlake.store.blocking import BlockingMessageStore
 from tests.jobs.model import read_log
@@ -227,3 +228,12 @@ def test_texts_with_large_offsets(tmp_path: Path) -> None:
     assert write(tmp_path / "store", [rows, lists]) == 2
     for found in read_log(tmp_path / "store"):
         assert (found.body, found.keys, found.tags) == (b"one", ["a", "b"], "paid")
+
+
+def test_an_archive_is_no_target(tmp_path: Path) -> None:
+    """Its manifest would name files that have other contents."""
+    write(tmp_path / "store", [one_row()])
+    check_target(tmp_path / "store")
+    (tmp_path / "store" / "manifest.json").touch()
+    with pytest.raises(StoreError, match="this is an archive"):
+        check_target(tmp_path / "store")

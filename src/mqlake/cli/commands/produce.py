@@ -123,7 +123,7 @@ async def _send(
     shown: RateReport,
     told: asyncio.Event,
 ) -> bool:
-    """Send lines; return whether all were sent, or False if the program was told to stop before."""
+    """Send lines; return whether all were sent before a signal ended the program."""
     import asyncio
 
     from mqlake.client import ClientError, Producer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mqlake.errors import StoreError
-from mqlake.formats import record
+from mqlake.formats import archive_manifest, record
 from mqlake.spark.sink.journal import DIRECTORY, read_journal
 from mqlake.storage.local import LocalDirectory
 from mqlake.storage.owner_lock import LOCK_NAME
@@ -21,8 +21,8 @@ def check_target(path: Path) -> None:
     """Check that messages can be added to the store at `path`, or that nothing exists there.
 
     Raises:
-        StoreError: the path is something other than a store, or a store that is open or was not
-            closed.
+        StoreError: the path is something other than a store, such as an archive, or a store that is
+            open or was not closed.
     """
     if not path.exists():
         return
@@ -32,6 +32,11 @@ def check_target(path: Path) -> None:
     if not others:
         return
     directory = LocalDirectory(path)
+    if directory.exists(archive_manifest.NAME):
+        raise StoreError(
+            f"{path}: this is an archive, whose files its {archive_manifest.NAME} names; restore "
+            "the store into another directory (docs/archive.md)"
+        )
     if (owner := directory.lock_holder(LOCK_NAME)) is not None:
         who = f"process {owner}" if owner > 0 else "another process"
         raise StoreError(
