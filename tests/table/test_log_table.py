@@ -123,6 +123,14 @@ def test_filters_choose_exactly(grown: GrowingStore, where: list[Any], with_colu
     )
 
 
+def test_the_last_time_of_another_zone_is_no_limit(grown: GrowingStore) -> None:
+    """It is in the year 10000 in UTC."""
+    zone = dt.timezone(dt.timedelta(hours=-5))
+    last = dt.datetime(9999, 12, 31, 23, 59, 59, tzinfo=zone)
+    for where in ([("storeTimestamp", "<=", last)], [("storeTimestamp", "!=", last)]):
+        assert len(rows_of(mqlake.open(grown.path, where=where))) == len(grown.messages)
+
+
 def test_filters_narrow_what_is_read(grown: GrowingStore) -> None:
     last = grown.messages[-1]
     table = mqlake.open(grown.path, where=[("physicalOffset", "in", [last.physical_offset])])
@@ -149,6 +157,7 @@ def test_filters_narrow_what_is_read(grown: GrowingStore) -> None:
         ({"where": [("tags", "=", None)]}, "no value equals null"),
         ({"where": [("storeTimestamp", ">", "2024")]}, "'2024' is not a value of type timestamp"),
         ({"where": [("storeTimestamp", ">", dt.datetime(2024, 1, 1))]}, "no time zone"),  # noqa: DTZ001
+        ({"where": [("storeTimestamp", "<", 10**18)]}, "give milliseconds since 1970"),
     ],
 )
 def test_what_is_wrong_is_one_clear_error(

@@ -134,7 +134,13 @@ def _value(column: str, value: Any) -> Any:
             milliseconds(f"filter on {column}", value)
             return value
         if type(value) is int:
-            return _EPOCH + dt.timedelta(milliseconds=value)
+            try:
+                return _EPOCH + dt.timedelta(milliseconds=value)
+            except OverflowError:
+                raise FormatError(
+                    f"filter on {column}: {value} milliseconds are after the year 9999 or before "
+                    "the year 1; give milliseconds since 1970"
+                ) from None
     try:
         made = pa.scalar(value, kind)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):

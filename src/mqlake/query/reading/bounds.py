@@ -43,7 +43,10 @@ def any_of(known: ConditionColumns, path: tuple[str, ...], values: list[Any]) ->
     if column in known.texts:
         return AnyText(column, tuple(values)) if _all(values, str) else None
     if column == known.time and _all(values, datetime):
-        whole = [divmod(_microseconds(value), 1000) for value in values]
+        times = [_microseconds(value) for value in values]
+        if None in times:
+            return None
+        whole = [divmod(time, 1000) for time in times if time is not None]
         return AnyNumber(column, tuple(time for time, rest in whole if rest == 0))
     if column in known.numbers and _all(values, int):
         return AnyNumber(column, tuple(values))
@@ -67,8 +70,11 @@ def between(
     column = _column(path)
     value = high if low is None else low
     if column == known.time and type(value) is datetime:
+        time = _microseconds(value)
+        if time is None:
+            return None
         # A time in milliseconds is above 1.5 if it is 2 or more, and below if it is 1 or less.
-        number, rest = divmod(_microseconds(value), 1000)
+        number, rest = divmod(time, 1000)
         if low is not None:
             return Between(column, low=number + int(is_open or rest > 0))
         return Between(column, high=number - int(is_open and rest == 0))
@@ -87,5 +93,10 @@ def _all(values: list[Any], kind: type) -> bool:
     return all(type(value) is kind for value in values)
 
 
-def _microseconds(time: datetime) -> int:
-    return (time.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1)
+def _microseconds(time: datetime) -> int | None:
+    """Return a time in microseconds since 1970; None if Python has no such time in UTC."""
+    try:
+        aware = time if time.tzinfo is not None else time.astimezone(UTC)
+        return (aware - _EPOCH) // timedelta(microseconds=1)
+    except (OverflowError, ValueError, OSError):
+        return None  # It is in the first or the last hours of all years.
