@@ -63,16 +63,21 @@ async def _measure(
     allowance: int,
 ) -> list[Measured]:
     found: list[Measured] = []
+    is_exact = allowance == 1
     for code, asks in table.items():
         for ask in asks:
             name = " ".join(filter(None, (code.name, ask.what)))
             one = Connection(server, meter)
-            best = await _measure_one(one, name, ask.command(code), meter, settle)
+            best = await _measure_one(
+                one, name, ask.command(code), meter, settle, is_exact=is_exact
+            )
             for _ in range(AGAIN - 1):
                 if best.milliseconds <= allowance * BUDGET * 1000:
                     break
                 # Other processes may slow this one down from one moment to the next.
-                again = await _measure_one(one, name, ask.command(code), meter, settle)
+                again = await _measure_one(
+                    one, name, ask.command(code), meter, settle, is_exact=is_exact
+                )
                 best = min(best, again, key=lambda measured: measured.milliseconds)
             found.append(best)
     return found
@@ -84,6 +89,8 @@ async def _measure_one(
     command: Command,
     meter: Meter,
     settle: Callable[[], Awaitable[object]],
+    *,
+    is_exact: bool,
 ) -> Measured:
     meter.take()
     try:
@@ -92,4 +99,6 @@ async def _measure_one(
         raise AssertionError(f"{name}: no answer") from None
     await settle()
     longest, total = meter.take()
-    return Measured(name, longest, total, len(answer.body), scale())
+    # What a slow machine does within the budget, any does.
+    slowness = scale() if is_exact or longest.seconds > BUDGET else 1.0
+    return Measured(name, longest, total, len(answer.body), slowness)
