@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.console.messages.parcels import NAME, descriptors
-from tests.peer.console.browser import Browser
+from tests.peer.console.browser import RELOAD_INTERVAL, Browser
 from tests.peer.console.content import (
     DEAD,
     HANDLED,
@@ -66,7 +66,7 @@ def test_a_topic_from_its_creation_to_its_end(page: Browser, console: ConsoleSit
     page.open(f"{console.url}/topics/topic?topic=Fresh")
     submit(page, "/topics/save", "Fresh was changed", write="6", read="6")
     submit(page, "/topics/delete", "Fresh was deleted", typed="Fresh")
-    page.wait(lambda: "Fresh" not in listed(page, f"{console.url}/topics?q=Fresh"))
+    page.wait(lambda: "Fresh" not in listed(page, f"{console.url}/topics?q=Fresh"), RELOAD_INTERVAL)
 
 
 def test_a_group_from_its_creation_to_its_end(page: Browser, console: ConsoleSite) -> None:
@@ -78,7 +78,10 @@ def test_a_group_from_its_creation_to_its_end(page: Browser, console: ConsoleSit
     page.open(group)
     submit(page, "/groups/delete", "fresh-group was deleted", typed="fresh-group")
     if console.side == "mqlake":  # RocketMQ's broker may still list it: it creates groups by itself
-        page.wait(lambda: "fresh-group" not in listed(page, f"{console.url}/groups?q=fresh-group"))
+        page.wait(
+            lambda: "fresh-group" not in listed(page, f"{console.url}/groups?q=fresh-group"),
+            RELOAD_INTERVAL,
+        )
 
 
 def test_the_offsets_of_a_group_are_changed(page: Browser, console: ConsoleSite) -> None:
@@ -98,7 +101,7 @@ def open_message(page: Browser, console: ConsoleSite, topic: str, key: str) -> N
         page.open(f"{console.url}/messages?topic={topic}&by=key&key={key}")
         return len(page.all("tbody tr")) == 1
 
-    page.wait(is_found)
+    page.wait(is_found, RELOAD_INTERVAL)
     page.one("tbody a").click()
     page.wait_for("Who has consumed it")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.peer.console.browser import OF_COLOURS, Browser
+from tests.peer.console.browser import OF_COLOURS, RELOAD_INTERVAL, Browser
 from tests.peer.console.content import KEY, ORDERS, TRACED, TRACED_KEY, TRACING
 from tests.peer.console.sites import ConsoleSite
 
@@ -101,7 +101,7 @@ def check(page: Browser, console: ConsoleSite, name: str) -> None:
 def test_a_message_is_shown_with_its_trace(page: Browser, console: ConsoleSite) -> None:
     page.open(f"{console.url}/messages?topic={TRACED}&by=key&key={TRACED_KEY}")
     page.one("tbody a").click()
-    page.wait(lambda: f"consumed {TRACING}" in refreshed(page).text)
+    page.wait(lambda: f"consumed {TRACING}" in refreshed(page).text, RELOAD_INTERVAL)
     assert "sent tracing-shop" in page.text
     assert f"delivered {TRACING}" in page.text
     check(page, console, "message")
@@ -115,7 +115,7 @@ def test_a_message_is_recalled(page: Browser, console: ConsoleSite) -> None:
     row.find_element("css selector", "button").click()
     page.driver.switch_to.alert.accept()
     page.wait_for("was recalled")
-    page.wait(lambda: "recall-me" not in refreshed(page).text)
+    page.wait(lambda: "recall-me" not in refreshed(page).text, RELOAD_INTERVAL)
     assert page.executed() is None
 
 
