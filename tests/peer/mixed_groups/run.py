@@ -22,6 +22,8 @@ MOST = 3
 """Members of each kind in a group."""
 PATIENCE = 120.0
 """Seconds until everything must be consumed after the last send."""
+LEAST_SENT = 150
+"""Messages to a group, however long a slow machine takes for them."""
 _PAUSE = 0.02
 """Seconds between two sends to a topic."""
 _CHANGES = (3.0, 9.0)
@@ -136,9 +138,9 @@ async def _live(names: str, producer: Producer, room: Members, seconds: float) -
 
 
 async def _send(producer: Producer, room: Members, seconds: float) -> int:
-    """Send numbered messages; return how many."""
+    """Send numbered messages for a while, and on until there are enough; return how many."""
     number, end = 0, time.time() + seconds
-    while time.time() < end:
+    while time.time() < end or number < LEAST_SENT:
         label = str(number)
         key = f"{number % 30}" if room.mode == "ordered" else None
         message = Message(topic=room.words[1], body=f"{label} x".encode(), sharding_key=key)
