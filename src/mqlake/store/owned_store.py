@@ -12,6 +12,8 @@ from contextlib import ExitStack
 from math import inf
 from typing import Self
 
+from mqlake.errors import StoreError
+from mqlake.formats import archive_manifest
 from mqlake.storage.clock import Clock, SystemClock
 from mqlake.storage.fork_guard import ForkGuard
 from mqlake.storage.owner_lock import LOCK_NAME
@@ -230,13 +232,15 @@ class OwnedStore:
             settings: fixed settings, or settings that their owner may replace.
 
         Raises:
-            StoreError: another process owns the directory, or its contents cannot be opened.
+            StoreError: another process owns the directory, or its contents cannot be opened, or it
+                is an archive.
             DiskError: the disk failed.
         """
         settings, clock = current(settings or StoreSettings()), clock or SystemClock()
         held = ExitStack()
         try:
             held.enter_context(directory.own(LOCK_NAME))
+            _refuse_archive(directory)
             found = recover(directory, settings.now, clock, progress)
             config = ConfigStore.load(directory, settings, clock, found.incarnations)
             timer_files = TimerFiles.open(directory, settings.now)
@@ -336,3 +340,14 @@ class OwnedStore:
         if self.light is not None:
             self.light.close()
         self.log.close()
+
+
+def _refuse_archive(directory: OwnedDirectory) -> None:
+    """Refuse to write to an archive: its segments have no zeros at their ends, and its manifest has
+    the digest of each file.
+    """
+    if directory.exists(archive_manifest.NAME):
+        raise StoreError(
+            f"{directory.describe(archive_manifest.NAME)}: this directory is an archive: restore "
+            "the store into another one (docs/archive.md)"
+        )

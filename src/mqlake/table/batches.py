@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain
 from typing import Any
 
 from mqlake.query.store.read import read
@@ -17,6 +18,10 @@ Read = Callable[[Any, Any], Iterator[Any]]
 
 _AHEAD = 2
 """Tasks that each thread reads before their batches are requested."""
+MOST_AHEAD = 64 << 20
+"""Bytes of a task's batches that a thread reads before they are requested: compressed bodies may be
+a thousand times as long as what is stored.
+"""
 
 
 def read_tasks(
@@ -24,7 +29,8 @@ def read_tasks(
 ) -> Iterator[Any]:
     """Yield the `pyarrow.RecordBatch`es of tasks.
 
-    Memory is bounded by the batches of two tasks for each thread.
+    Memory is bounded by the batches of two tasks for each thread, and by `MOST_AHEAD` for each
+    task: the rest of it is read when it is requested.
 
     Args:
         schema: the Arrow schema of what is read.
@@ -34,7 +40,7 @@ def read_tasks(
     Raises:
         StoreError: damage, or a deleted file, unless the options tolerate it.
     """
-    waiting: deque[Future[list[Any]]] = deque()
+    waiting: deque[Future[tuple[list[Any], Iterator[Any]]]] = deque()
     remaining = iter(tasks)
     pool = ThreadPoolExecutor(threads, "mqlake-table")
     try:
@@ -45,13 +51,25 @@ def read_tasks(
                     break
             if not waiting:
                 return
-            yield from waiting.popleft().result()
+            yield from chain(*waiting.popleft().result())
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _read(reader: Read, task: Any, schema: Any, keep: Any) -> list[Any]:
-    batches = reader(task, schema)
-    if keep is None:
-        return list(batches)
-    return [chosen for batch in batches if (chosen := batch.filter(keep)).num_rows]
+def _read(reader: Read, task: Any, schema: Any, keep: Any) -> tuple[list[Any], Iterator[Any]]:
+    """Return the first batches of a task, and those that are still to be read."""
+    batches, found, size = _chosen(reader(task, schema), keep), list[Any](), 0
+    for batch in batches:
+        found.append(batch)
+        size += batch.nbytes
+        if size >= MOST_AHEAD:
+            break
+    return found, batches
+
+
+def _chosen(batches: Iterator[Any], keep: Any) -> Iterator[Any]:
+    for batch in batches:
+        if keep is None:
+            yield batch
+        elif (chosen := batch.filter(keep)).num_rows:
+            yield chosen

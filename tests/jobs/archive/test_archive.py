@@ -20,6 +20,7 @@ from mqlake.jobs.rebuild import rebuild
 from mqlake.storage.local import LocalDirectory
 from mqlake.storage.object_target import LocalTarget
 from mqlake.storage.protocol import Directory
+from mqlake.store import BlockingMessageStore
 from mqlake.store.archive.archived import ArchivedDirectory, read_manifest
 from mqlake.store.archive.opening import open_place
 from mqlake.store.reader import StoreReader
@@ -508,3 +509,17 @@ def test_a_file_that_cannot_be_opened_for_a_moment_ends_the_run(
                         archived_names = files_of(ArchivedDirectory(LocalDirectory(to)))
                         assert name in archived_names
             shutil.rmtree(to, ignore_errors=True)
+
+
+def test_a_live_store_is_not_opened_in_an_archive(tmp_path: Path) -> None:
+    """It would write zeros after the segments, and other derived files."""
+    log = LogWriter(tmp_path / "store", segment=4096)
+    for _ in range(50):
+        log.add("A", 0)
+    to = tmp_path / "archive"
+    archived(log.close(), to)
+    before = {path: path.read_bytes() for path in to.rglob("*") if path.is_file()}
+    with pytest.raises(StoreError, match="this directory is an archive"):
+        BlockingMessageStore.open(to)
+    left = {path: path.read_bytes() for path in to.rglob("*") if path.is_file()}
+    assert {path: left.get(path) for path in before} == before
