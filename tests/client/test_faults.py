@@ -208,6 +208,8 @@ def test_a_route_of_two_billion_queues_is_not_believed() -> None:
     assert len(TopicRoute("t", data).read_queues) == MAX_QUEUES
     data.order_topic_conf = "a:2000000000;b:x;" * 9
     assert len(TopicRoute("t", data).write_queues) == MAX_QUEUES
+    data.order_topic_conf = f"a:{'9' * 5000};b:3"
+    assert [queue.broker_name for queue in TopicRoute("t", data).write_queues] == ["b"] * 3
 
 
 def test_without_a_name_server_there_is_no_route() -> None:

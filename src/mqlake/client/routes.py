@@ -212,10 +212,14 @@ def _by_broker(row: QueueData) -> str:
     return row.broker_name
 
 
+_MOST_DIGITS = 10
+"""Of a number of queues: Python refuses to read thousands of digits."""
+
+
 def _ordered_queues(topic: str, conf: str) -> Iterator[MessageQueue]:
     """Yield the queues of "name:queues;name:queues"; invalid parts are left out."""
     for part in conf.split(";"):
         name, _, count = part.partition(":")
-        if name and count.isascii() and count.isdigit():
+        if name and count.isascii() and count.isdigit() and len(count) <= _MOST_DIGITS:
             for queue_id in range(min(int(count), MAX_QUEUES)):
                 yield MessageQueue(topic, name, queue_id)

@@ -252,4 +252,4 @@ class BrokerLink(asyncio.Transport):
 
 def _split(address: str) -> tuple[str, int]:
     host, _, port = address.rpartition(":")
-    return host.strip("[]"), int(port) if port.isascii() and port.isdigit() else 0
+    return host.strip("[]"), int(port) if port.isascii() and port.isdigit() and len(port) < 6 else 0

@@ -95,4 +95,9 @@ def check_invisible(milliseconds: int, shortest: int, longest: int) -> None:
 
 def _version(text: str) -> tuple[int, ...]:
     parts = text.split("-", maxsplit=1)[0].split(".")[:3]
-    return tuple(int(part) if part.isascii() and part.isdigit() else 0 for part in parts)
+    return tuple(map(_number, parts))
+
+
+def _number(text: str) -> int:
+    # Python refuses to read thousands of digits.
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
