@@ -53,6 +53,7 @@ EXPLAINED = {
     rf"TopicTable\..*%RETRY%{GROUP}(?!_)": "the retry topic of pulled messages, as in RocketMQ",
     r"InFlight\._by_time": "pops that are forgotten, until they would be due",
     r"Incarnations\.": "the table that says that the topic or the group was deleted",
+    r"ColdDataAdmin\._thresholds": "they limit nothing; at most as many as there may be groups",
     r"_RouteCache\._known": "the route of a topic, as a name server answered seconds ago",
     r"ConsumerOffsetTable\._restarts": "running consumers begin the topic anew",
     r"Log\b|Segment|Copies|CopiedAhead|Buffer": "records of the log",

@@ -20,7 +20,6 @@ from mqlake.protocol.headers.admin import ReadAheadHeader
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Route
-from mqlake.remoting.slices import Job
 from mqlake.store.settings import parse_properties
 
 _GROUP_THRESHOLD: Final = 3 << 20
@@ -35,19 +34,9 @@ _NORMAL, _RANDOM = 0, 1
 class ColdDataAdmin:
     """Answers requests about cold data."""
 
-    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+    def __init__(self, _state: BrokerState, runtime: BrokerRuntime) -> None:
         self._runtime = runtime
         self._thresholds: dict[str, int] = {}
-        state.endings.add(self)
-
-    def topic_ended(self, topic: str) -> Job[None]:  # noqa: ARG002
-        """No threshold is that of a topic."""
-        yield from ()
-
-    def group_ended(self, group: str) -> Job[None]:
-        """Forget the threshold of a group."""
-        self._thresholds.pop(group, None)
-        yield from ()
 
     def routes(self) -> Sequence[Route]:
         """Return the handler of each request code."""

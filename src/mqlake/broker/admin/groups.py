@@ -171,6 +171,7 @@ class GroupAdmin:
         offsets = self._state.store.config.consumer_offsets
         for name in names:
             was_there = self._state.groups.remove(name) or offsets.has_any(name)
+            self._state.empty_groups.deleted(name)
             if clean_offset:
                 if was_there:
                     self._end(name)

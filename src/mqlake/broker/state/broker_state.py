@@ -117,7 +117,6 @@ class BrokerState:
         self.endings.add(Restarts(store.config.consumer_offsets))
         self.empty_groups = self._make_empty_groups(runtime)
         self.empty_groups.start(repeating)
-        self.endings.add(self.empty_groups)
         self.offset_room = OffsetRoom(live, store.config.consumer_offsets, self.groups)
         self.lite = LiteTopics(store, runtime, self.topics, self.groups, self.offset_room)
         self.endings.add(self.lite)

@@ -112,14 +112,9 @@ class EmptyGroups:
         self._topics.remove(naming.retry_topic(name))
         self._removed += 1
 
-    def topic_ended(self, topic: str) -> Job[None]:  # noqa: ARG002
-        """Topics are not empty groups."""
-        yield from ()
-
-    def group_ended(self, group: str) -> Job[None]:
+    def deleted(self, group: str) -> None:
         """Forget since when a group was empty: one of the same name begins again."""
         self._since.pop(group, None)
-        yield from ()
 
     def left(self, group: str) -> None:
         """Note that a group has lost its last consumer."""
